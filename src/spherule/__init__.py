@@ -1,0 +1,8 @@
+"""Attention, and everything around it, for fields that live on a sphere."""
+
+from importlib.metadata import version
+
+from spherule.grids import Grid
+
+__version__ = version("spherule")
+__all__ = ["Grid", "__version__"]

@@ -1,0 +1,1 @@
+"""What follows from grids alone, without data: harmonics, neighborhoods, stencils."""

@@ -1,0 +1,95 @@
+"""Associated Legendre functions and spherical harmonics: orthonormal, with the Condon-Shortley phase.
+
+    Y_lm(theta, phi) = P_lm(theta) exp(i m phi),    P_lm = sqrt((2l + 1) / 4pi (l - m)! / (l + m)!) P_l^m(cos theta)
+"""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+# Values run as p 2^(_STEP e) with e <= 0: sin(theta)^m underflows near the poles long before P_lm grows back with l.
+_STEP = 800
+_BIG = 2.0 ** (_STEP // 2)
+
+
+def legendre_rows(lmax: int, theta: ArrayLike, mmax: int | None = None) -> Iterator[NDArray[np.float64]]:
+    """For l = 0 ... lmax the values P_lm(theta), m = 0 ... min(l, mmax), each (orders, *theta.shape).
+
+    One upward recurrence in l for all orders and angles at once, stable beyond degree 2048. With R_l = P_l^m scaled to 1 at
+    the pole and y = 1 - cos(theta), the three-term recurrence is one of differences, (l + m) (R_l - R_{l-1}) =
+    (l - m - 1) (R_{l-1} - R_{l-2}) - (2l - 1) y R_{l-1}: it does not see the rounding of cos(theta) near 1.
+    """
+    theta = np.asarray(theta, dtype=np.float64)
+    mmax = lmax if mmax is None else min(mmax, lmax)
+    south = theta > np.pi / 2
+    y = 2 * np.sin(np.where(south, np.pi - theta, theta) / 2) ** 2
+    sin = np.sin(theta)
+    p = np.full((1, *theta.shape), math.sqrt(0.25 / math.pi))
+    d = np.zeros_like(p)
+    e = np.zeros(p.shape, dtype=np.int32)
+    yield p
+    for l in range(1, lmax + 1):
+        m = np.arange(p.shape[0], dtype=np.float64).reshape(-1, *[1] * theta.ndim)
+        growth = np.sqrt((2 * l + 1) / (2 * l - 1) * (l + m) / (l - m))
+        diagonal = -math.sqrt((2 * l + 1) / (2 * l)) * sin * p[-1:]
+        d = growth / (l + m) * ((l - m - 1) * d - (2 * l - 1) * y * p)
+        p = growth * p + d
+        if l <= mmax:
+            p = np.concatenate([p, diagonal])
+            d = np.concatenate([d, np.zeros_like(diagonal)])
+            e = np.concatenate([e, e[-1:]])
+        if l % 8 == 0:  # no value leaves the range of float64 in eight steps
+            p, d, e = _rescaled(p, d, e)
+        odd = (np.arange(p.shape[0]) + l).reshape(-1, *[1] * theta.ndim) % 2 == 1
+        yield np.where(e == 0, np.where(south & odd, -p, p), 0.0)
+
+
+def legendre_table(lmax: int, theta: ArrayLike) -> NDArray[np.float64]:
+    """P_lm(theta) as (m, l, *theta.shape) with zeros where m > l: the layout that transforms contract over."""
+    theta = np.asarray(theta, dtype=np.float64)
+    table = np.zeros((lmax + 1, lmax + 1, *theta.shape))
+    for l, row in enumerate(legendre_rows(lmax, theta)):
+        table[: l + 1, l] = row
+    return table
+
+
+def spherical_harmonic(l: int, m: int, theta: ArrayLike, phi: ArrayLike) -> NDArray[np.complex128]:
+    """The complex Y_lm, any sign of m, at colatitude theta and longitude phi."""
+    p, theta, phi = _legendre_value(l, m, theta, phi)
+    sign = (-1) ** m if m < 0 else 1
+    return sign * p * np.exp(1j * m * phi)
+
+
+def real_spherical_harmonic(
+    l: int, m: int, theta: ArrayLike, phi: ArrayLike
+) -> NDArray[np.float64]:
+    """The real, orthonormal Y_lm: cosines sqrt(2) (-1)^m Re Y_lm for m > 0, sines sqrt(2) (-1)^m Im Y_l|m| for m < 0."""
+    p, theta, phi = _legendre_value(l, m, theta, phi)
+    if m == 0:
+        return p * np.ones_like(phi)
+    return math.sqrt(2) * (-1) ** m * p * (np.cos(m * phi) if m > 0 else np.sin(-m * phi))
+
+
+def _legendre_value(
+    l: int, m: int, theta: ArrayLike, phi: ArrayLike
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """P_l|m|(theta), broadcast against phi."""
+    if l < 0 or abs(m) > l:
+        raise ValueError(f"l={l}, m={m}: expected 0 <= |m| <= l")
+    theta, phi = np.broadcast_arrays(np.asarray(theta, np.float64), np.asarray(phi, np.float64))
+    row = np.empty(0)
+    for row in legendre_rows(l, theta, abs(m)):
+        pass
+    return row[abs(m)], theta, phi
+
+
+def _rescaled(p: NDArray, d: NDArray, e: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    """Bring values out of range back, a value and its difference with one exponent."""
+    size = np.maximum(np.abs(p), np.abs(d))
+    shift = ((size > _BIG) & (e < 0)).astype(np.int32) - ((size < 1 / _BIG) & (size > 0))
+    if shift.any():
+        factor = np.ldexp(1.0, -_STEP * shift)
+        p, d, e = p * factor, d * factor, e + shift
+    return p, d, e

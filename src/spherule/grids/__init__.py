@@ -1,0 +1,7 @@
+"""Point sets on the sphere and their quadrature."""
+
+from spherule.grids import healpix
+from spherule.grids.grid import Grid
+from spherule.grids.match import Match
+
+__all__ = ["Grid", "Match", "healpix"]

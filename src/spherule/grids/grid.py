@@ -1,0 +1,323 @@
+"""The one description of a point set on the sphere: a stack of rings of constant latitude."""
+
+import hashlib
+import math
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spherule.grids import healpix, quadrature, reduced
+
+if TYPE_CHECKING:
+    from spherule.grids.match import Match
+
+# The regular families: the rule in theta, and the fewest rings it makes sense with.
+_RULES: dict[str, tuple[Callable[[int], quadrature.Rule], int]] = {
+    "gauss": (quadrature.gauss, 1),
+    "equiangular": (quadrature.equiangular, 2),
+    "clenshaw_curtis": (quadrature.clenshaw_curtis, 2),
+    "fejer": (quadrature.fejer, 1),
+    "lobatto": (quadrature.lobatto, 2),
+}
+REGULAR_FAMILIES = tuple(_RULES)
+_REGULAR_NAME = re.compile(r"([a-z_]+):(\d+)x(\d+)(?:@([\d.]+))?")
+_REDUCED_NAME = re.compile(r"([HONF])(\d+)")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Grid:
+    """Rings from north to south, each with equally spaced points of equal weight.
+
+    A field on a grid is an array `(..., *grid.shape)`, ring by ring; the shape is `(nlat, nlon)` where all rings are alike
+    and `(size,)` on reduced grids. Grids are values: equal when their rings are, hashable, with read-only float64 arrays.
+    """
+
+    theta: NDArray[np.float64]
+    """Colatitude of each ring, radians, increasing."""
+    nphi: NDArray[np.int64]
+    """Points on each ring."""
+    phi0: NDArray[np.float64]
+    """Longitude of each ring's first point, radians."""
+    ring_weights: NDArray[np.float64]
+    """Quadrature weight of one point of each ring: areas on the unit sphere."""
+    name: str
+    """What `Grid.from_name` takes; `rings:...` for a grid without a name of its own."""
+
+    def __post_init__(self) -> None:
+        for name, dtype in (
+            ("theta", np.float64),
+            ("nphi", np.int64),
+            ("phi0", np.float64),
+            ("ring_weights", np.float64),
+        ):
+            array = np.array(getattr(self, name), dtype=dtype)
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+
+    @classmethod
+    def gauss(cls, nlat: int, nlon: int, *, offset: float = 0.0) -> "Grid":
+        """Gauss-Legendre latitudes: exact for degree 2 nlat - 1. `offset` shifts all longitudes by a part of a cell."""
+        return cls._regular("gauss", nlat, nlon, offset)
+
+    @classmethod
+    def equiangular(cls, nlat: int, nlon: int, *, offset: float = 0.0) -> "Grid":
+        """The paper's grid theta_i = pi i / nlat with weights (2 pi^2 / nlat nlon) sin(theta).
+
+        It has the north pole (of weight 0) but not the south pole, and its total area is a little below 4 pi (5.0e-5
+        at nlat 128). ERA5 without its last row (720x1440) has these latitudes.
+        """
+        return cls._regular("equiangular", nlat, nlon, offset)
+
+    @classmethod
+    def clenshaw_curtis(cls, nlat: int, nlon: int, *, offset: float = 0.0) -> "Grid":
+        """Equal steps with both poles (ERA5's 721x1440): exact for degree nlat - 1."""
+        return cls._regular("clenshaw_curtis", nlat, nlon, offset)
+
+    @classmethod
+    def fejer(cls, nlat: int, nlon: int, *, offset: float = 0.0) -> "Grid":
+        """Equal cells, points at their centres (panoramas, cell-centred model output): exact for degree nlat - 1."""
+        return cls._regular("fejer", nlat, nlon, offset)
+
+    @classmethod
+    def lobatto(cls, nlat: int, nlon: int, *, offset: float = 0.0) -> "Grid":
+        """Gauss-Lobatto latitudes with both poles: exact for degree 2 nlat - 3."""
+        return cls._regular("lobatto", nlat, nlon, offset)
+
+    @classmethod
+    def healpix(cls, nside: int) -> "Grid":
+        """HEALPix in ring order, 12 nside^2 points of equal area (`grids.healpix` converts from nested order)."""
+        nside = _count("nside", nside, 1)
+        theta, nphi, phi0 = healpix.rings(nside)
+        return cls(theta, nphi, phi0, np.full(theta.size, np.pi / (3 * nside**2)), f"H{nside}")
+
+    @classmethod
+    def octahedral(cls, n: int) -> "Grid":
+        """ECMWF's octahedral reduced Gaussian grid O{n}: 2n rings of 20, 24, 28, ... points."""
+        n = _count("n", n, 1)
+        return cls._reduced_gaussian(reduced.octahedral(n), f"O{n}")
+
+    @classmethod
+    def reduced_gaussian(cls, n: int) -> "Grid":
+        """ECMWF's original reduced Gaussian grid N{n}, for the published n."""
+        n = _count("n", n, 1)
+        return cls._reduced_gaussian(reduced.original(n), f"N{n}")
+
+    @classmethod
+    def from_rings(
+        cls, theta: ArrayLike, nphi: ArrayLike, phi0: ArrayLike, ring_weights: ArrayLike
+    ) -> "Grid":
+        """Any rings of your own: colatitudes, points, first longitudes, and the weight of one point on each ring."""
+        theta, phi0, weights = (
+            finite_reals(name, values)
+            for name, values in (("theta", theta), ("phi0", phi0), ("ring_weights", ring_weights))
+        )
+        counts = np.atleast_1d(np.asarray(nphi))
+        if not np.issubdtype(counts.dtype, np.integer):
+            raise TypeError(f"nphi: expected integers, got {counts.dtype}")
+        sizes = {"theta": theta, "nphi": counts, "phi0": phi0, "ring_weights": weights}
+        if theta.size == 0 or any(a.shape != (theta.size,) for a in sizes.values()):
+            shapes = ", ".join(f"{name} {a.shape}" for name, a in sizes.items())
+            raise ValueError(f"expected one entry a ring in each of four 1-D arrays, got {shapes}")
+        if theta[0] < 0 or theta[-1] > np.pi or np.any(np.diff(theta) <= 0):
+            raise ValueError(
+                f"theta: colatitudes must increase strictly within [0, pi] radians, got {theta[0]:g} ... {theta[-1]:g}"
+            )
+        if counts.min() < 1:
+            raise ValueError(f"nphi: every ring needs a point, got {counts.min()}")
+        if weights.min() < 0 or weights.max() == 0:
+            raise ValueError("ring_weights: must be >= 0, and some > 0")
+        digest = hashlib.blake2b(digest_size=4)
+        for array in (theta, counts.astype(np.int64), phi0, weights):
+            digest.update(array.tobytes())
+        return cls(theta, counts, phi0, weights, f"rings:{digest.hexdigest()}")
+
+    @classmethod
+    def from_name(cls, name: str) -> "Grid":
+        """The grid of a name: "gauss:64x128", "fejer:180x360@0.5" (longitudes offset by half a cell), "H64", "O96", "N320", "F90"."""
+        family, sizes, offset = _parse(name)
+        if family in _RULES:
+            return cls._regular(family, *sizes, offset)
+        (n,) = sizes
+        if family == "F":
+            return cls.gauss(2 * n, 4 * n)
+        return {"H": cls.healpix, "O": cls.octahedral, "N": cls.reduced_gaussian}[family](n)
+
+    @staticmethod
+    def match(lat: ArrayLike, lon: ArrayLike) -> "Match":
+        """The grid of coordinates in degrees, and how data on them come into its order; see `grids.match`."""
+        from spherule.grids.match import match
+
+        return match(lat, lon)
+
+    @property
+    def nrings(self) -> int:
+        return self.theta.size
+
+    @cached_property
+    def regular(self) -> bool:
+        """Whether all rings have the same longitudes."""
+        return bool(np.all(self.nphi == self.nphi[0]) and np.all(self.phi0 == self.phi0[0]))
+
+    @cached_property
+    def size(self) -> int:
+        return int(self.nphi.sum())
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.nrings, int(self.nphi[0])) if self.regular else (self.size,)
+
+    @cached_property
+    def ringstart(self) -> NDArray[np.int64]:
+        """Index of each ring's first point."""
+        return _readonly(np.cumsum(self.nphi) - self.nphi)
+
+    @cached_property
+    def weights(self) -> NDArray[np.float64]:
+        """The quadrature weight of every point, in the grid's shape."""
+        return _readonly(np.repeat(self.ring_weights, self.nphi).reshape(self.shape))
+
+    @cached_property
+    def point_theta(self) -> NDArray[np.float64]:
+        """The colatitude of every point, (size,)."""
+        return _readonly(np.repeat(self.theta, self.nphi))
+
+    @cached_property
+    def point_phi(self) -> NDArray[np.float64]:
+        """The longitude of every point, (size,)."""
+        column = np.arange(self.size) - np.repeat(self.ringstart, self.nphi)
+        step = 2 * np.pi / np.repeat(self.nphi, self.nphi)
+        return _readonly(np.repeat(self.phi0, self.nphi) + column * step)
+
+    @cached_property
+    def xyz(self) -> NDArray[np.float64]:
+        """Unit vectors of all points, (size, 3)."""
+        theta, phi = self.point_theta, self.point_phi
+        sin = np.sin(theta)
+        return _readonly(np.stack([sin * np.cos(phi), sin * np.sin(phi), np.cos(theta)], axis=-1))
+
+    @cached_property
+    def spacing(self) -> float:
+        """The side of an equatorial cell in radians; on reduced grids, of the mean cell."""
+        if self.regular:
+            return math.pi * math.sqrt(2 / self.size)
+        return math.sqrt(4 * math.pi / self.size)
+
+    @cached_property
+    def lmax(self) -> int:
+        """The largest degree that a transform can tell apart on this grid.
+
+        Order 0 has one unknown a degree for all rings, order 1 for those off the poles. On regular grids longitude sets
+        its limit too; on reduced grids the short rings alias by design, where high orders have died out.
+        """
+        off_poles = np.count_nonzero((self.theta > 1e-9) & (self.theta < np.pi - 1e-9))
+        lmax = min(self.nrings - 1, off_poles)
+        return min(lmax, (self.shape[1] - 1) // 2) if self.regular else lmax
+
+    def cutoff(self, window: float) -> float:
+        """The radius of a disk with the area of a `window` x `window` patch of cells: window spacing / sqrt(pi), at most pi."""
+        if not window > 0:
+            raise ValueError(f"window={window} must be positive: the side of the patch in grid cells")
+        return min(window * self.spacing / math.sqrt(math.pi), math.pi)
+
+    def coarsen(self) -> "Grid":
+        """Half the resolution in the same family; N grids become O grids."""
+        if self.name.startswith("rings:"):
+            raise ValueError(f"{self!r} has no family, so no coarser member: give the coarse grid")
+        family, sizes, offset = _parse(self.name)
+        halves = [(n + 1) // 2 for n in sizes]
+        if halves == sizes or halves[0] < _RULES.get(family, (None, 1))[1]:
+            raise ValueError(f"{self!r} is the coarsest of its family")
+        if family in _RULES:
+            return Grid._regular(family, *halves, offset)
+        return Grid.healpix(*halves) if family == "H" else Grid.octahedral(*halves)
+
+    def __repr__(self) -> str:
+        return f"Grid({self.name}: {self.nrings} rings, {self.size} points)"
+
+    @cached_property
+    def _key(self) -> tuple[bytes, ...]:
+        return tuple(a.tobytes() for a in (self.theta, self.nphi, self.phi0, self.ring_weights))
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Grid):
+            return NotImplemented
+        return self is other or (self._hash == other._hash and self._key == other._key)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple:
+        # Rebuilt on loading: hashes of bytes differ between processes, and the arrays must stay read-only.
+        return (Grid, (self.theta, self.nphi, self.phi0, self.ring_weights, self.name))
+
+    @classmethod
+    def _regular(cls, family: str, nlat: int, nlon: int, offset: float) -> "Grid":
+        rule, least = _RULES[family]
+        nlat, nlon = _count("nlat", nlat, least), _count("nlon", nlon, 1)
+        if not 0 <= offset < 1:
+            raise ValueError(f"offset={offset} must be in [0, 1): a part of a cell in longitude")
+        theta, weights = rule(nlat)
+        cell = 2 * np.pi / nlon
+        suffix = f"@{offset:.10g}" if offset else ""
+        return cls(
+            theta,
+            np.full(nlat, nlon),
+            np.full(nlat, offset * cell),
+            weights * cell,
+            f"{family}:{nlat}x{nlon}{suffix}",
+        )
+
+    @classmethod
+    def _reduced_gaussian(cls, nphi: NDArray[np.int64], name: str) -> "Grid":
+        theta, weights = quadrature.gauss(nphi.size)
+        return cls(theta, nphi, np.zeros(nphi.size), weights * 2 * np.pi / nphi, name)
+
+
+def _parse(name: str) -> tuple[str, list[int], float]:
+    """Family, sizes and longitude offset of a name."""
+    if regular := _REGULAR_NAME.fullmatch(name):
+        family, nlat, nlon, offset = regular.groups()
+        if family in _RULES:
+            return family, [int(nlat), int(nlon)], float(offset or 0)
+    if short := _REDUCED_NAME.fullmatch(name):
+        return short[1], [int(short[2])], 0.0
+    raise ValueError(
+        f"name={name!r} is not a grid; expected one of {', '.join(f'{f}:64x128' for f in _RULES)}, "
+        "H64 (HEALPix), O96 (octahedral), N320 (reduced Gaussian), F90 (full Gaussian)"
+    )
+
+
+def _count(name: str, value: int, least: int) -> int:
+    try:
+        count = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name}={value!r} must be an integer, got {type(value).__name__}") from None
+    if count < least:
+        raise ValueError(f"{name}={count} must be at least {least}")
+    return count
+
+
+def finite_reals(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    """The values as a float64 array of at least one dimension, or an error that names the argument."""
+    array = np.atleast_1d(np.asarray(values))
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"{name}: expected real numbers, got {array.dtype}")
+    array = array.astype(np.float64)
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"{name}: {np.count_nonzero(~np.isfinite(array))} of {array.size} values are not finite")
+    return array
+
+
+def _readonly(array: NDArray) -> NDArray:
+    array.setflags(write=False)
+    return array

@@ -1,0 +1,202 @@
+"""Recognise the grid that users' latitudes and longitudes describe, and bring their data into its order."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from spherule.grids import reduced
+from spherule.grids.grid import REGULAR_FAMILIES, Grid, finite_reals
+
+TOLERANCE = 1e-3
+"""Degrees: what float32 and GRIB's rounding do to coordinates."""
+
+Field = TypeVar("Field", NDArray, Tensor)
+
+
+@dataclass(frozen=True, eq=False)
+class Match:
+    """A grid, and the order in which the user's data lie on it.
+
+    Data with 1-D axes `(..., lat, lon)`: our rows are theirs, flipped where `flip`, then rolled east by `roll` columns:
+    `to_grid(u)[..., i, j] == (u flipped)[..., i, (j - roll) % nlon]`. Data with one coordinate a point `(..., point)`
+    come by a permutation, `to_grid(u) == u[..., order]`, in the grid's shape.
+    """
+
+    grid: Grid
+    flip: bool = False
+    roll: int = 0
+    order: NDArray[np.int64] | None = None
+
+    def to_grid(self, u: Field) -> Field:
+        """The user's data in the grid's order (numpy or torch)."""
+        if self.order is not None:
+            self._require(u, (self.grid.size,))
+            return u[..., self.order].reshape(*u.shape[:-1], *self.grid.shape)
+        self._require(u, self.grid.shape)
+        rows, columns = self._axes()
+        return u[..., rows[:, None], (columns - self.roll) % columns.size]
+
+    def from_grid(self, u: Field) -> Field:
+        """The inverse: data of the grid in the user's order."""
+        self._require(u, self.grid.shape)
+        if self.order is not None:
+            flat = u.reshape(*u.shape[: u.ndim - len(self.grid.shape)], self.grid.size)
+            return flat[..., np.argsort(self.order)]
+        rows, columns = self._axes()
+        return u[..., rows[:, None], (columns + self.roll) % columns.size]
+
+    def _axes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        nlat, nlon = self.grid.shape
+        rows = np.arange(nlat)
+        return (rows[::-1].copy() if self.flip else rows), np.arange(nlon)
+
+    def _require(self, u: Field, shape: tuple[int, ...]) -> None:
+        if tuple(u.shape[-len(shape) :]) != shape:
+            raise ValueError(f"u: expected (..., {', '.join(map(str, shape))}), got {tuple(u.shape)}")
+
+
+def match(lat: ArrayLike, lon: ArrayLike) -> Match:
+    """The grid whose points are at these degrees, within 1e-3.
+
+    `lat` and `lon` are either the two axes of a lat-lon array (any direction of latitude, longitudes from -180 or 0 or
+    anywhere) or one pair for each point, in any order. Points of HEALPix in nested order are recognised too.
+    """
+    lat, lon = finite_reals("lat", lat), finite_reals("lon", lon)
+    if lat.size == 0 or lon.size == 0:
+        raise ValueError(f"lat {lat.shape} and lon {lon.shape}: expected degrees, got none")
+    if np.any(np.abs(lat) > 90 + TOLERANCE):
+        raise ValueError(f"lat: expected degrees in [-90, 90], got {lat.min():g} ... {lat.max():g}")
+    if lat.ndim == lon.ndim == 1 and _is_axis(lat):
+        return _match_axes(lat, lon)
+    if lat.shape != lon.shape:
+        raise ValueError(
+            f"lat {lat.shape} and lon {lon.shape}: expected two monotonic 1-D axes, or one pair a point in equal shapes"
+        )
+    return _match_points(lat.ravel(), lon.ravel())
+
+
+def _match_axes(lat: NDArray, lon: NDArray) -> Match:
+    nlat, nlon = lat.size, lon.size
+    flip = bool(nlat > 1 and lat[1] > lat[0])
+    offset, roll = _longitude_axis(lon)
+    candidates = list(_regular_candidates(nlat, nlon, offset))
+    wanted = lat[::-1] if flip else lat
+    errors = [float(np.abs(90 - np.degrees(g.theta) - wanted).max()) for g in candidates]
+    best = int(np.argmin(errors))
+    if errors[best] > TOLERANCE:
+        raise ValueError(_no_fit(lat, nlon))
+    return Match(candidates[best], flip, roll)
+
+
+def _longitude_axis(lon: NDArray) -> tuple[float, int]:
+    """The first point's offset from the meridian as a part of a cell, and how many cells its columns roll east."""
+    n = lon.size
+    step = np.diff(lon)
+    if np.any(np.abs(step) > 180):  # such as 0 ... 180, -179 ... -1
+        lon = np.degrees(np.unwrap(np.radians(lon)))
+        step = np.diff(lon)
+    if n > 1 and abs(lon[-1] - lon[0] - 360) < TOLERANCE + 1e-6 * n:
+        raise ValueError(
+            f"lon: the last of {n} columns ({lon[-1]:g}) repeats the first ({lon[0]:g}); drop it: data[..., :-1]"
+        )
+    if n > 1 and np.all(step < 0):
+        raise ValueError(f"lon: runs west ({lon[0]:g} ... {lon[-1]:g}); reverse it: data[..., ::-1]")
+    expected = lon[0] + np.arange(n) * 360 / n
+    worst = int(np.argmax(np.abs(lon - expected)))
+    if abs(lon[worst] - expected[worst]) > TOLERANCE:
+        raise ValueError(
+            f"lon: {n} columns round the globe should be {360 / n:g} degrees apart, but lon[{worst}]={lon[worst]:g} "
+            f"where {expected[worst]:g} was expected; regional or stretched data is not a grid of the sphere"
+        )
+    # The mean over the columns is steadier than the first alone.
+    position = float(np.mean(lon - np.arange(n) * 360 / n)) * n / 360
+    roll = int(np.floor(position + TOLERANCE * n / 360))
+    return (position - roll) % 1.0, roll % n
+
+
+def _match_points(lat: NDArray, lon: NDArray) -> Match:
+    tried = []
+    for grid in _point_candidates(lat, lon):
+        index, error = _assign(grid, lat, lon)
+        if error > TOLERANCE:
+            tried.append(f"{grid.name} (off by {error:.3g} degrees)")
+        elif np.any(np.bincount(index, minlength=grid.size) != 1):
+            tried.append(f"{grid.name} (but some points are given twice)")
+        else:
+            return Match(grid, order=np.argsort(index))
+    rings = _count_rings(lat)
+    listed = f"the nearest by size: {', '.join(tried)}" if tried else f"no known grid has {lat.size} points"
+    raise ValueError(
+        f"lat, lon: {lat.size} points on {rings} latitudes fit no grid within {TOLERANCE} degrees; {listed}. "
+        "Rings of your own: Grid.from_rings"
+    )
+
+
+def _point_candidates(lat: NDArray, lon: NDArray) -> Iterator[Grid]:
+    """Grids with this number of points, reduced ones first."""
+    size, rings = lat.size, _count_rings(lat)
+    nside = round((size / 12) ** 0.5)
+    if nside and 12 * nside**2 == size:
+        yield Grid.healpix(nside)
+    n = rings // 2
+    if n and reduced.octahedral(n).sum() == size:
+        yield Grid.octahedral(n)
+    for known, north in reduced.published().items():
+        if 2 * int(north.sum()) == size:
+            yield Grid.reduced_gaussian(known)
+    if size % rings == 0:
+        nlon = size // rings
+        yield from _regular_candidates(rings, nlon, lon[0] * nlon / 360 % 1)
+
+
+def _regular_candidates(nlat: int, nlon: int, offset: float) -> Iterator[Grid]:
+    """All families at this size; an offset within the tolerance of a whole cell is none."""
+    offset = 0.0 if min(offset, 1 - offset) * 360 / nlon < TOLERANCE else round(offset, 6)
+    for family in REGULAR_FAMILIES:
+        if nlat > 1 or family == "gauss":
+            yield Grid._regular(family, nlat, nlon, offset)
+
+
+def _assign(grid: Grid, lat: NDArray, lon: NDArray) -> tuple[NDArray[np.int64], float]:
+    """For each of the user's points the grid's nearest, and how far the worst is off, in degrees."""
+    ring_lat = 90 - np.degrees(grid.theta)
+    ring = np.searchsorted(-(ring_lat[1:] + ring_lat[:-1]) / 2, -lat)
+    cell = 360 / grid.nphi[ring]
+    position = (lon - np.degrees(grid.phi0[ring])) / cell
+    column = np.rint(position)
+    off = np.abs(position - column) * cell * np.cos(np.radians(lat))
+    error = float(max(np.abs(lat - ring_lat[ring]).max(), off.max()))
+    return grid.ringstart[ring] + column.astype(np.int64) % grid.nphi[ring], error
+
+
+def _no_fit(lat: NDArray, nlon: int) -> str:
+    """What the rows look like beside the grids of a row more or less: a pole too many or too few is the usual cause."""
+    north = np.sort(lat)[::-1]
+    near = []
+    for rows in (lat.size - 1, lat.size, lat.size + 1):
+        for family in REGULAR_FAMILIES:
+            if rows > 1:
+                theirs = 90 - np.degrees(Grid._regular(family, rows, 1, 0.0).theta)
+                shared = min(rows, north.size)
+                top = np.abs(theirs[:shared] - north[:shared]).max()
+                bottom = np.abs(theirs[-shared:] - north[-shared:]).max()
+                near.append((min(top, bottom), f"{family}:{rows}x{nlon}"))
+    near.sort()
+    listed = ", ".join(f"{name} (rows off by {error:.3g} degrees)" for error, name in near[:3])
+    return (
+        f"lat: {lat.size} rows from {lat[0]:g} to {lat[-1]:g} fit no grid within {TOLERANCE} degrees; the nearest: {listed}. "
+        "A candidate with another number of rows means rows to drop or to add; other rings: Grid.from_rings"
+    )
+
+
+def _is_axis(lat: NDArray) -> bool:
+    step = np.diff(lat)
+    return bool(np.all(step > 0) or np.all(step < 0))
+
+
+def _count_rings(lat: NDArray) -> int:
+    return 1 + int(np.count_nonzero(np.diff(np.sort(lat)) > TOLERANCE))
