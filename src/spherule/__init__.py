@@ -2,7 +2,8 @@
 
 from importlib.metadata import version
 
+from spherule import geometry, grids, ops
 from spherule.grids import Grid
 
 __version__ = version("spherule")
-__all__ = ["Grid", "__version__"]
+__all__ = ["Grid", "__version__", "geometry", "grids", "ops"]

@@ -1,25 +1,33 @@
-"""Associated Legendre functions and spherical harmonics: orthonormal, with the Condon-Shortley phase.
+"""Associated Legendre functions and spherical harmonics: orthonormal, with the Condon-Shortley
+phase.
 
-    Y_lm(theta, phi) = P_lm(theta) exp(i m phi),    P_lm = sqrt((2l + 1) / 4pi (l - m)! / (l + m)!) P_l^m(cos theta)
+Y_lm(theta, phi) = P_lm(theta) exp(i m phi),    P_lm = sqrt((2l + 1) / 4pi (l - m)! / (l + m)!)
+P_l^m(cos theta)
 """
 
 import math
+from collections import deque
 from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-# Values run as p 2^(_STEP e) with e <= 0: sin(theta)^m underflows near the poles long before P_lm grows back with l.
+# Values run as p 2^(_STEP e) with e <= 0: sin(theta)^m underflows near the poles long before P_lm
+# grows back with l.
 _STEP = 800
 _BIG = 2.0 ** (_STEP // 2)
 
 
-def legendre_rows(lmax: int, theta: ArrayLike, mmax: int | None = None) -> Iterator[NDArray[np.float64]]:
-    """For l = 0 ... lmax the values P_lm(theta), m = 0 ... min(l, mmax), each (orders, *theta.shape).
+def legendre_rows(
+    lmax: int, theta: ArrayLike, mmax: int | None = None
+) -> Iterator[NDArray[np.float64]]:
+    """For l = 0 ... lmax the values P_lm(theta), m = 0 ... min(l, mmax), each (orders,
+    *theta.shape).
 
-    One upward recurrence in l for all orders and angles at once, stable beyond degree 2048. With R_l = P_l^m scaled to 1 at
-    the pole and y = 1 - cos(theta), the three-term recurrence is one of differences, (l + m) (R_l - R_{l-1}) =
-    (l - m - 1) (R_{l-1} - R_{l-2}) - (2l - 1) y R_{l-1}: it does not see the rounding of cos(theta) near 1.
+    One upward recurrence in l for all orders and angles at once, stable beyond degree 2048. With
+    R_l = P_l^m scaled to 1 at the pole and y = 1 - cos(theta), the three-term recurrence is one of
+    differences, (l + m) (R_l - R_{l-1}) = (l - m - 1) (R_{l-1} - R_{l-2}) - (2l - 1) y R_{l-1}: it
+    does not see the rounding of cos(theta) near 1.
     """
     theta = np.asarray(theta, dtype=np.float64)
     mmax = lmax if mmax is None else min(mmax, lmax)
@@ -47,7 +55,9 @@ def legendre_rows(lmax: int, theta: ArrayLike, mmax: int | None = None) -> Itera
 
 
 def legendre_table(lmax: int, theta: ArrayLike) -> NDArray[np.float64]:
-    """P_lm(theta) as (m, l, *theta.shape) with zeros where m > l: the layout that transforms contract over."""
+    """P_lm(theta) as (m, l, *theta.shape) with zeros where m > l: the layout that transforms
+    contract over.
+    """
     theta = np.asarray(theta, dtype=np.float64)
     table = np.zeros((lmax + 1, lmax + 1, *theta.shape))
     for l, row in enumerate(legendre_rows(lmax, theta)):
@@ -59,17 +69,20 @@ def spherical_harmonic(l: int, m: int, theta: ArrayLike, phi: ArrayLike) -> NDAr
     """The complex Y_lm, any sign of m, at colatitude theta and longitude phi."""
     p, theta, phi = _legendre_value(l, m, theta, phi)
     sign = (-1) ** m if m < 0 else 1
-    return sign * p * np.exp(1j * m * phi)
+    return np.asarray(sign * p * np.exp(1j * m * phi))
 
 
 def real_spherical_harmonic(
     l: int, m: int, theta: ArrayLike, phi: ArrayLike
 ) -> NDArray[np.float64]:
-    """The real, orthonormal Y_lm: cosines sqrt(2) (-1)^m Re Y_lm for m > 0, sines sqrt(2) (-1)^m Im Y_l|m| for m < 0."""
+    """The real, orthonormal Y_lm: cosines sqrt(2) (-1)^m Re Y_lm for m > 0, sines sqrt(2) (-1)^m Im
+    Y_l|m| for m < 0.
+    """
     p, theta, phi = _legendre_value(l, m, theta, phi)
     if m == 0:
-        return p * np.ones_like(phi)
-    return math.sqrt(2) * (-1) ** m * p * (np.cos(m * phi) if m > 0 else np.sin(-m * phi))
+        return p
+    wave = np.cos(m * phi) if m > 0 else np.sin(-m * phi)
+    return np.asarray(math.sqrt(2) * (-1) ** m * p * wave)
 
 
 def _legendre_value(
@@ -79,10 +92,8 @@ def _legendre_value(
     if l < 0 or abs(m) > l:
         raise ValueError(f"l={l}, m={m}: expected 0 <= |m| <= l")
     theta, phi = np.broadcast_arrays(np.asarray(theta, np.float64), np.asarray(phi, np.float64))
-    row = np.empty(0)
-    for row in legendre_rows(l, theta, abs(m)):
-        pass
-    return row[abs(m)], theta, phi
+    (last,) = deque(legendre_rows(l, theta, abs(m)), maxlen=1)
+    return np.asarray(last[abs(m)]), theta, phi
 
 
 def _rescaled(p: NDArray, d: NDArray, e: NDArray) -> tuple[NDArray, NDArray, NDArray]:

@@ -34,8 +34,9 @@ _REDUCED_NAME = re.compile(r"([HONF])(\d+)")
 class Grid:
     """Rings from north to south, each with equally spaced points of equal weight.
 
-    A field on a grid is an array `(..., *grid.shape)`, ring by ring; the shape is `(nlat, nlon)` where all rings are alike
-    and `(size,)` on reduced grids. Grids are values: equal when their rings are, hashable, with read-only float64 arrays.
+    A field on a grid is an array `(..., *grid.shape)`, ring by ring; the shape is `(nlat, nlon)`
+    where all rings are alike and `(size,)` on reduced grids. Grids are values: equal when their
+    rings are, hashable, with read-only float64 arrays.
     """
 
     theta: NDArray[np.float64]
@@ -62,15 +63,17 @@ class Grid:
 
     @classmethod
     def gauss(cls, nlat: int, nlon: int, *, offset: float = 0.0) -> "Grid":
-        """Gauss-Legendre latitudes: exact for degree 2 nlat - 1. `offset` shifts all longitudes by a part of a cell."""
+        """Gauss-Legendre latitudes: exact for degree 2 nlat - 1. `offset` shifts all longitudes by
+        a part of a cell.
+        """
         return cls._regular("gauss", nlat, nlon, offset)
 
     @classmethod
     def equiangular(cls, nlat: int, nlon: int, *, offset: float = 0.0) -> "Grid":
         """The paper's grid theta_i = pi i / nlat with weights (2 pi^2 / nlat nlon) sin(theta).
 
-        It has the north pole (of weight 0) but not the south pole, and its total area is a little below 4 pi (5.0e-5
-        at nlat 128). ERA5 without its last row (720x1440) has these latitudes.
+        It has the north pole (of weight 0) but not the south pole, and its total area is a little
+        below 4 pi (5.0e-5 at nlat 128). ERA5 without its last row (720x1440) has these latitudes.
         """
         return cls._regular("equiangular", nlat, nlon, offset)
 
@@ -81,7 +84,9 @@ class Grid:
 
     @classmethod
     def fejer(cls, nlat: int, nlon: int, *, offset: float = 0.0) -> "Grid":
-        """Equal cells, points at their centres (panoramas, cell-centred model output): exact for degree nlat - 1."""
+        """Equal cells, points at their centres (panoramas, cell-centred model output): exact for
+        degree nlat - 1.
+        """
         return cls._regular("fejer", nlat, nlon, offset)
 
     @classmethod
@@ -91,7 +96,9 @@ class Grid:
 
     @classmethod
     def healpix(cls, nside: int) -> "Grid":
-        """HEALPix in ring order, 12 nside^2 points of equal area (`grids.healpix` converts from nested order)."""
+        """HEALPix in ring order, 12 nside^2 points of equal area (`grids.healpix` converts from
+        nested order).
+        """
         nside = _count("nside", nside, 1)
         theta, nphi, phi0 = healpix.rings(nside)
         return cls(theta, nphi, phi0, np.full(theta.size, np.pi / (3 * nside**2)), f"H{nside}")
@@ -112,7 +119,9 @@ class Grid:
     def from_rings(
         cls, theta: ArrayLike, nphi: ArrayLike, phi0: ArrayLike, ring_weights: ArrayLike
     ) -> "Grid":
-        """Any rings of your own: colatitudes, points, first longitudes, and the weight of one point on each ring."""
+        """Any rings of your own: colatitudes, points, first longitudes, and the weight of one point
+        on each ring.
+        """
         theta, phi0, weights = (
             finite_reals(name, values)
             for name, values in (("theta", theta), ("phi0", phi0), ("ring_weights", ring_weights))
@@ -126,7 +135,8 @@ class Grid:
             raise ValueError(f"expected one entry a ring in each of four 1-D arrays, got {shapes}")
         if theta[0] < 0 or theta[-1] > np.pi or np.any(np.diff(theta) <= 0):
             raise ValueError(
-                f"theta: colatitudes must increase strictly within [0, pi] radians, got {theta[0]:g} ... {theta[-1]:g}"
+                f"theta: colatitudes must increase strictly within [0, pi] radians, got "
+                f"{theta[0]:g} ... {theta[-1]:g}"
             )
         if counts.min() < 1:
             raise ValueError(f"nphi: every ring needs a point, got {counts.min()}")
@@ -139,10 +149,13 @@ class Grid:
 
     @classmethod
     def from_name(cls, name: str) -> "Grid":
-        """The grid of a name: "gauss:64x128", "fejer:180x360@0.5" (longitudes offset by half a cell), "H64", "O96", "N320", "F90"."""
+        """The grid of a name: "gauss:64x128", "fejer:180x360@0.5" (longitudes offset by half a
+        cell), "H64", "O96", "N320", "F90".
+        """
         family, sizes, offset = _parse(name)
         if family in _RULES:
-            return cls._regular(family, *sizes, offset)
+            nlat, nlon = sizes
+            return cls._regular(family, nlat, nlon, offset)
         (n,) = sizes
         if family == "F":
             return cls.gauss(2 * n, 4 * n)
@@ -150,7 +163,9 @@ class Grid:
 
     @staticmethod
     def match(lat: ArrayLike, lon: ArrayLike) -> "Match":
-        """The grid of coordinates in degrees, and how data on them come into its order; see `grids.match`."""
+        """The grid of coordinates in degrees, and how data on them come into its order; see
+        `grids.match`.
+        """
         from spherule.grids.match import match
 
         return match(lat, lon)
@@ -212,17 +227,22 @@ class Grid:
     def lmax(self) -> int:
         """The largest degree that a transform can tell apart on this grid.
 
-        Order 0 has one unknown a degree for all rings, order 1 for those off the poles. On regular grids longitude sets
-        its limit too; on reduced grids the short rings alias by design, where high orders have died out.
+        Order 0 has one unknown a degree for all rings, order 1 for those off the poles. On regular
+        grids longitude sets its limit too; on reduced grids the short rings alias by design, where
+        high orders have died out.
         """
-        off_poles = np.count_nonzero((self.theta > 1e-9) & (self.theta < np.pi - 1e-9))
+        off_poles = int(np.count_nonzero((self.theta > 1e-9) & (self.theta < np.pi - 1e-9)))
         lmax = min(self.nrings - 1, off_poles)
         return min(lmax, (self.shape[1] - 1) // 2) if self.regular else lmax
 
     def cutoff(self, window: float) -> float:
-        """The radius of a disk with the area of a `window` x `window` patch of cells: window spacing / sqrt(pi), at most pi."""
+        """The radius of a disk with the area of a `window` x `window` patch of cells: window
+        spacing / sqrt(pi), at most pi.
+        """
         if not window > 0:
-            raise ValueError(f"window={window} must be positive: the side of the patch in grid cells")
+            raise ValueError(
+                f"window={window} must be positive: the side of the patch in grid cells"
+            )
         return min(window * self.spacing / math.sqrt(math.pi), math.pi)
 
     def coarsen(self) -> "Grid":
@@ -234,7 +254,7 @@ class Grid:
         if halves == sizes or halves[0] < _RULES.get(family, (None, 1))[1]:
             raise ValueError(f"{self!r} is the coarsest of its family")
         if family in _RULES:
-            return Grid._regular(family, *halves, offset)
+            return Grid._regular(family, halves[0], halves[1], offset)
         return Grid.healpix(*halves) if family == "H" else Grid.octahedral(*halves)
 
     def __repr__(self) -> str:
@@ -257,7 +277,8 @@ class Grid:
         return self._hash
 
     def __reduce__(self) -> tuple:
-        # Rebuilt on loading: hashes of bytes differ between processes, and the arrays must stay read-only.
+        # Rebuilt on loading: hashes of bytes differ between processes, and the arrays must stay
+        # read-only.
         return (Grid, (self.theta, self.nphi, self.phi0, self.ring_weights, self.name))
 
     @classmethod
@@ -301,20 +322,24 @@ def _count(name: str, value: int, least: int) -> int:
     try:
         count = operator.index(value)
     except TypeError:
-        raise TypeError(f"{name}={value!r} must be an integer, got {type(value).__name__}") from None
+        raise TypeError(
+            f"{name}={value!r} must be an integer, got {type(value).__name__}"
+        ) from None
     if count < least:
         raise ValueError(f"{name}={count} must be at least {least}")
     return count
 
 
 def finite_reals(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    """The values as a float64 array of at least one dimension, or an error that names the argument."""
+    """The values as a float64 array, at least 1-D, or an error that names the argument."""
     array = np.atleast_1d(np.asarray(values))
     if array.dtype.kind not in "fiu":
         raise TypeError(f"{name}: expected real numbers, got {array.dtype}")
     array = array.astype(np.float64)
     if not np.all(np.isfinite(array)):
-        raise ValueError(f"{name}: {np.count_nonzero(~np.isfinite(array))} of {array.size} values are not finite")
+        raise ValueError(
+            f"{name}: {np.count_nonzero(~np.isfinite(array))} of {array.size} values are not finite"
+        )
     return array
 
 

@@ -9,14 +9,17 @@ from jaxtyping import Shaped
 from numpy.typing import NDArray
 from torch import Tensor
 
-_FACE_RING = np.array([2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4])  # southern corner, in units of nside rings
+_FACE_RING = np.array(
+    [2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4]
+)  # southern corner, in units of nside rings
 _FACE_LONGITUDE = np.array([1, 3, 5, 7, 0, 2, 4, 6, 1, 3, 5, 7])  # centre, in units of pi / 4
 
 
 def rings(nside: int) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
     """Colatitudes, points and first longitudes of the 4 nside - 1 rings."""
     i = np.arange(1, nside)
-    # Polar caps: 1 - cos(theta) = i^2 / (3 nside^2), in half angles, which stay accurate near the pole.
+    # Polar caps: 1 - cos(theta) = i^2 / (3 nside^2), in half angles, which stay accurate near the
+    # pole.
     cap = 2 * np.arcsin(i / (np.sqrt(6.0) * nside))
     j = np.arange(nside, 3 * nside + 1)
     belt = np.arccos((4 * nside - 2 * j) / (3 * nside))
@@ -29,7 +32,9 @@ def rings(nside: int) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[n
 
 @lru_cache(maxsize=16)
 def nest_to_ring(nside: int) -> NDArray[np.int64]:
-    """For each pixel in nested order its index in ring order: `u_nest = u_ring[..., nest_to_ring(nside)]`."""
+    """For each pixel in nested order its index in ring order: `u_nest = u_ring[...,
+    nest_to_ring(nside)]`.
+    """
     _require_power_of_two(nside)
     nest = np.arange(12 * nside**2)
     face, within = np.divmod(nest, nside**2)
@@ -46,7 +51,8 @@ def nest_to_ring(nside: int) -> NDArray[np.int64]:
             2 * nside * (nside - 1) + 4 * nside * (ring - nside),
         ),
     )
-    # Longitude in half cells of the ring; a ring that starts at 0 counts them 0, 2, 4 ..., the others 1, 3, 5 ...
+    # Longitude in half cells of the ring; a ring that starts at 0 counts them 0, 2, 4 ..., the
+    # others 1, 3, 5 ...
     halves = _FACE_LONGITUDE[face] * quarter + x - y
     order = start + (halves // 2) % (4 * quarter)
     order.setflags(write=False)
@@ -61,7 +67,9 @@ def ring_to_nest(nside: int) -> NDArray[np.int64]:
     return order
 
 
-def pool(u: Shaped[Tensor, "*batch fine"], *, nested: bool = False) -> Shaped[Tensor, "*batch coarse"]:
+def pool(
+    u: Shaped[Tensor, "*batch fine"], *, nested: bool = False
+) -> Shaped[Tensor, "*batch coarse"]:
     """The mean over each pixel's four children: nside to nside / 2."""
     nside = _nside_of(u)
     if nside % 2:
@@ -72,7 +80,9 @@ def pool(u: Shaped[Tensor, "*batch fine"], *, nested: bool = False) -> Shaped[Te
     return u[..., torch.as_tensor(children, device=u.device)].mean(-1)
 
 
-def unpool(u: Shaped[Tensor, "*batch coarse"], *, nested: bool = False) -> Shaped[Tensor, "*batch fine"]:
+def unpool(
+    u: Shaped[Tensor, "*batch coarse"], *, nested: bool = False
+) -> Shaped[Tensor, "*batch fine"]:
     """Each pixel's value for its four children: nside to 2 nside."""
     children = _children(_nside_of(u), nested)
     parent = np.argsort(children, axis=None) // 4

@@ -1,4 +1,6 @@
-"""Recognise the grid that users' latitudes and longitudes describe, and bring their data into its order."""
+"""Recognise the grid that users' latitudes and longitudes describe, and bring their data into its
+order.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,9 +23,10 @@ Field = TypeVar("Field", NDArray, Tensor)
 class Match:
     """A grid, and the order in which the user's data lie on it.
 
-    Data with 1-D axes `(..., lat, lon)`: our rows are theirs, flipped where `flip`, then rolled east by `roll` columns:
-    `to_grid(u)[..., i, j] == (u flipped)[..., i, (j - roll) % nlon]`. Data with one coordinate a point `(..., point)`
-    come by a permutation, `to_grid(u) == u[..., order]`, in the grid's shape.
+    Data with 1-D axes `(..., lat, lon)`: our rows are theirs, flipped where `flip`, then rolled
+    east by `roll` columns: `to_grid(u)[..., i, j] == (u flipped)[..., i, (j - roll) % nlon]`. Data
+    with one coordinate a point `(..., point)` come by a permutation, `to_grid(u) == u[..., order]`,
+    in the grid's shape.
     """
 
     grid: Grid
@@ -56,14 +59,17 @@ class Match:
 
     def _require(self, u: Field, shape: tuple[int, ...]) -> None:
         if tuple(u.shape[-len(shape) :]) != shape:
-            raise ValueError(f"u: expected (..., {', '.join(map(str, shape))}), got {tuple(u.shape)}")
+            raise ValueError(
+                f"u: expected (..., {', '.join(map(str, shape))}), got {tuple(u.shape)}"
+            )
 
 
 def match(lat: ArrayLike, lon: ArrayLike) -> Match:
     """The grid whose points are at these degrees, within 1e-3.
 
-    `lat` and `lon` are either the two axes of a lat-lon array (any direction of latitude, longitudes from -180 or 0 or
-    anywhere) or one pair for each point, in any order. Points of HEALPix in nested order are recognised too.
+    `lat` and `lon` are either the two axes of a lat-lon array (any direction of latitude,
+    longitudes from -180 or 0 or anywhere) or one pair for each point, in any order. Points of
+    HEALPix in nested order are recognised too.
     """
     lat, lon = finite_reals("lat", lat), finite_reals("lon", lon)
     if lat.size == 0 or lon.size == 0:
@@ -74,7 +80,8 @@ def match(lat: ArrayLike, lon: ArrayLike) -> Match:
         return _match_axes(lat, lon)
     if lat.shape != lon.shape:
         raise ValueError(
-            f"lat {lat.shape} and lon {lon.shape}: expected two monotonic 1-D axes, or one pair a point in equal shapes"
+            f"lat {lat.shape} and lon {lon.shape}: expected two monotonic 1-D axes, or one pair a "
+            "point in equal shapes"
         )
     return _match_points(lat.ravel(), lon.ravel())
 
@@ -93,7 +100,9 @@ def _match_axes(lat: NDArray, lon: NDArray) -> Match:
 
 
 def _longitude_axis(lon: NDArray) -> tuple[float, int]:
-    """The first point's offset from the meridian as a part of a cell, and how many cells its columns roll east."""
+    """The first point's offset from the meridian as a part of a cell, and how many cells its
+    columns roll east.
+    """
     n = lon.size
     step = np.diff(lon)
     if np.any(np.abs(step) > 180):  # such as 0 ... 180, -179 ... -1
@@ -101,16 +110,21 @@ def _longitude_axis(lon: NDArray) -> tuple[float, int]:
         step = np.diff(lon)
     if n > 1 and abs(lon[-1] - lon[0] - 360) < TOLERANCE + 1e-6 * n:
         raise ValueError(
-            f"lon: the last of {n} columns ({lon[-1]:g}) repeats the first ({lon[0]:g}); drop it: data[..., :-1]"
+            f"lon: the last of {n} columns ({lon[-1]:g}) repeats the first ({lon[0]:g}); drop it: "
+            "data[..., :-1]"
         )
     if n > 1 and np.all(step < 0):
-        raise ValueError(f"lon: runs west ({lon[0]:g} ... {lon[-1]:g}); reverse it: data[..., ::-1]")
+        raise ValueError(
+            f"lon: runs west ({lon[0]:g} ... {lon[-1]:g}); reverse it: data[..., ::-1]"
+        )
     expected = lon[0] + np.arange(n) * 360 / n
     worst = int(np.argmax(np.abs(lon - expected)))
     if abs(lon[worst] - expected[worst]) > TOLERANCE:
         raise ValueError(
-            f"lon: {n} columns round the globe should be {360 / n:g} degrees apart, but lon[{worst}]={lon[worst]:g} "
-            f"where {expected[worst]:g} was expected; regional or stretched data is not a grid of the sphere"
+            f"lon: {n} columns round the globe should be {360 / n:g} degrees apart, but "
+            f"lon[{worst}]={lon[worst]:g} "
+            f"where {expected[worst]:g} was expected; regional or stretched data is not a grid of "
+            "the sphere"
         )
     # The mean over the columns is steadier than the first alone.
     position = float(np.mean(lon - np.arange(n) * 360 / n)) * n / 360
@@ -129,9 +143,14 @@ def _match_points(lat: NDArray, lon: NDArray) -> Match:
         else:
             return Match(grid, order=np.argsort(index))
     rings = _count_rings(lat)
-    listed = f"the nearest by size: {', '.join(tried)}" if tried else f"no known grid has {lat.size} points"
+    listed = (
+        f"the nearest by size: {', '.join(tried)}"
+        if tried
+        else f"no known grid has {lat.size} points"
+    )
     raise ValueError(
-        f"lat, lon: {lat.size} points on {rings} latitudes fit no grid within {TOLERANCE} degrees; {listed}. "
+        f"lat, lon: {lat.size} points on {rings} latitudes fit no grid within {TOLERANCE} "
+        f"degrees; {listed}. "
         "Rings of your own: Grid.from_rings"
     )
 
@@ -148,7 +167,7 @@ def _point_candidates(lat: NDArray, lon: NDArray) -> Iterator[Grid]:
     for known, north in reduced.published().items():
         if 2 * int(north.sum()) == size:
             yield Grid.reduced_gaussian(known)
-    if size % rings == 0:
+    if rings > 1 and size % rings == 0:
         nlon = size // rings
         yield from _regular_candidates(rings, nlon, lon[0] * nlon / 360 % 1)
 
@@ -162,7 +181,7 @@ def _regular_candidates(nlat: int, nlon: int, offset: float) -> Iterator[Grid]:
 
 
 def _assign(grid: Grid, lat: NDArray, lon: NDArray) -> tuple[NDArray[np.int64], float]:
-    """For each of the user's points the grid's nearest, and how far the worst is off, in degrees."""
+    """For each of the user's points the grid's nearest, and the worst distance in degrees."""
     ring_lat = 90 - np.degrees(grid.theta)
     ring = np.searchsorted(-(ring_lat[1:] + ring_lat[:-1]) / 2, -lat)
     cell = 360 / grid.nphi[ring]
@@ -174,7 +193,9 @@ def _assign(grid: Grid, lat: NDArray, lon: NDArray) -> tuple[NDArray[np.int64], 
 
 
 def _no_fit(lat: NDArray, nlon: int) -> str:
-    """What the rows look like beside the grids of a row more or less: a pole too many or too few is the usual cause."""
+    """What the rows look like beside the grids of a row more or less: a pole too many or too few is
+    the usual cause.
+    """
     north = np.sort(lat)[::-1]
     near = []
     for rows in (lat.size - 1, lat.size, lat.size + 1):
@@ -188,8 +209,10 @@ def _no_fit(lat: NDArray, nlon: int) -> str:
     near.sort()
     listed = ", ".join(f"{name} (rows off by {error:.3g} degrees)" for error, name in near[:3])
     return (
-        f"lat: {lat.size} rows from {lat[0]:g} to {lat[-1]:g} fit no grid within {TOLERANCE} degrees; the nearest: {listed}. "
-        "A candidate with another number of rows means rows to drop or to add; other rings: Grid.from_rings"
+        f"lat: {lat.size} rows from {lat[0]:g} to {lat[-1]:g} fit no grid within {TOLERANCE} "
+        f"degrees; the nearest: {listed}. "
+        "A candidate with another number of rows means rows to drop or to add; other rings: "
+        "Grid.from_rings"
     )
 
 

@@ -1,7 +1,7 @@
 """One-dimensional quadrature rules on [0, pi] with the measure sin(theta) dtheta.
 
-Each rule returns colatitudes and weights, north to south, in float64: sum(weights * f(theta)) approximates the integral of
-f(theta) sin(theta), so the weights sum to 2.
+Each rule returns colatitudes and weights, north to south, in float64: sum(weights * f(theta))
+approximates the integral of f(theta) sin(theta), so the weights sum to 2.
 """
 
 from collections.abc import Callable
@@ -46,14 +46,17 @@ def lobatto(n: int) -> Rule:
 def clenshaw_curtis(n: int) -> Rule:
     """Equal steps from pole to pole, exact up to degree n - 1 (n when n is odd)."""
     theta = np.arange(n) * np.pi / (n - 1)
-    # The integral of the cosine interpolant; the samples at the poles count once on the circle, the others twice.
+    # The integral of the cosine interpolant; the samples at the poles count once on the circle, the
+    # others twice.
     weights = 4 * np.fft.irfft(_cosine_moments(n), 2 * (n - 1))[:n]
     weights[[0, -1]] /= 2
     return theta, _symmetric(weights)
 
 
 def fejer(n: int) -> Rule:
-    """Fejér's first rule: centres of equal cells in theta, exact up to degree n - 1 (n when n is odd)."""
+    """Fejér's first rule: centres of equal cells in theta, exact up to degree n - 1 (n when n is
+    odd).
+    """
     theta = (np.arange(n) + 0.5) * np.pi / n
     moments = np.append(_cosine_moments(n), 0.0)
     shift = np.exp(0.5j * np.pi * np.arange(n + 1) / n)
@@ -61,7 +64,9 @@ def fejer(n: int) -> Rule:
 
 
 def equiangular(n: int) -> Rule:
-    """The paper's rule: theta_i = pi i / n with weights (pi / n) sin(theta_i). Its area is pi / n cot(pi / 2n), not 2."""
+    """The paper's rule: theta_i = pi i / n with weights (pi / n) sin(theta_i). Its area is pi / n
+    cot(pi / 2n), not 2.
+    """
     theta = np.arange(n) * np.pi / n
     return theta, np.pi / n * np.sin(theta)
 
@@ -71,7 +76,9 @@ _PI = np.longdouble("3.14159265358979323846264338327950288")
 
 
 def _legendre(n: int, theta: NDArray) -> tuple[NDArray, NDArray]:
-    """P_n(cos theta) and its derivative in theta, by differences in 1 - cos(theta), which stay accurate near the pole."""
+    """P_n(cos theta) and its derivative in theta, by differences in 1 - cos(theta), which stay
+    accurate near the pole.
+    """
     y = 2 * np.sin(theta / 2) ** 2
     p, difference = np.ones_like(theta), np.zeros_like(theta)
     for k in range(n):
@@ -94,7 +101,9 @@ def _newton(
 
 
 def _mirrored(theta: NDArray, weights: NDArray, equator: NDArray | None) -> Rule:
-    """The whole rule from its northern half (and the equator's weight, for odd n): exactly symmetric."""
+    """The whole rule from its northern half (and the equator's weight, for odd n): exactly
+    symmetric.
+    """
     middle = [] if equator is None else [equator]
     centre = [] if equator is None else [np.array([_PI / 2])]
     full_theta = np.concatenate([theta, *centre, (_PI - theta)[::-1]]).astype(np.float64)
@@ -103,7 +112,9 @@ def _mirrored(theta: NDArray, weights: NDArray, equator: NDArray | None) -> Rule
 
 
 def _cosine_moments(n: int) -> NDArray:
-    """The integrals of cos(k theta) sin(theta) for k < n, halved: 1 / (1 - k^2) for even k, 0 for odd."""
+    """The integrals of cos(k theta) sin(theta) for k < n, halved: 1 / (1 - k^2) for even k, 0 for
+    odd.
+    """
     k = np.arange(n)
     return np.where(k % 2, 0.0, 1.0 / np.where(k % 2, 1.0, 1.0 - k**2.0))
 

@@ -1,4 +1,4 @@
-"""Points per ring of the reduced Gaussian grids: ECMWF's original N grids and octahedral O grids."""
+"""Points per ring of the reduced Gaussian grids: ECMWF's original N and octahedral O grids."""
 
 from functools import cache
 from importlib.resources import files

@@ -1,0 +1,28 @@
+"""Operations on fields: pure functions without parameters."""
+
+from spherule.ops.integrate import integrate
+from spherule.ops.random_fields import matern_spectrum, point_variance, random_coeffs, random_field
+from spherule.ops.resample import resample
+from spherule.ops.rotate import rotate
+from spherule.ops.sht import isht, sht
+from spherule.ops.spectral import inverse_laplacian, laplacian, power_spectrum, spectral_filter
+from spherule.ops.vector import gradient, vorticity_divergence, wind
+
+__all__ = [
+    "gradient",
+    "integrate",
+    "inverse_laplacian",
+    "isht",
+    "laplacian",
+    "matern_spectrum",
+    "point_variance",
+    "power_spectrum",
+    "random_coeffs",
+    "random_field",
+    "resample",
+    "rotate",
+    "sht",
+    "spectral_filter",
+    "vorticity_divergence",
+    "wind",
+]

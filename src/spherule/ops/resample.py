@@ -1,0 +1,55 @@
+"""Fields from one ring grid to another."""
+
+from functools import lru_cache
+from typing import Literal
+
+import torch
+from jaxtyping import Shaped
+from torch import Tensor
+
+from spherule.geometry.interpolation import bilinear_entries, nearest_points
+from spherule.grids import Grid
+from spherule.ops.checks import require_points
+from spherule.ops.sparse import SparseMap
+
+
+def resample(
+    u: Shaped[Tensor, "..."],
+    source: Grid,
+    target: Grid,
+    *,
+    mode: Literal["bilinear", "nearest"] = "bilinear",
+) -> Shaped[Tensor, "..."]:
+    """A field `(..., *source.shape)` at the points of another grid, `(..., *target.shape)`.
+
+    Bilinear is second order for smooth fields, keeps constants, crosses the date line and the
+    poles; for labels and other integers take "nearest". Neither averages: filter a field before you
+    put it on a much coarser grid.
+    """
+    require_points("u", u, source)
+    if mode not in ("bilinear", "nearest"):
+        raise ValueError(f'mode={mode!r}: expected "bilinear" or "nearest"')
+    flat = u.reshape(*u.shape[: u.ndim - len(source.shape)], source.size)
+    if mode == "nearest":
+        result = flat[..., _nearest(source, target, u.device)]
+    elif u.dtype in (torch.float32, torch.float64):
+        result = _bilinear(source, target, u.dtype, u.device)(flat)
+    elif u.dtype in (torch.float16, torch.bfloat16):
+        result = _bilinear(source, target, torch.float32, u.device)(flat.float()).to(u.dtype)
+    else:
+        raise TypeError(
+            f"u: bilinear needs a floating-point tensor, got {u.dtype}; for labels take "
+            'mode="nearest"'
+        )
+    return result.reshape(*result.shape[:-1], *target.shape)
+
+
+@lru_cache(maxsize=64)
+def _bilinear(source: Grid, target: Grid, dtype: torch.dtype, device: torch.device) -> SparseMap:
+    entries = bilinear_entries(source, target.point_theta, target.point_phi)
+    return SparseMap.build(*entries, (target.size, source.size), dtype, device)
+
+
+@lru_cache(maxsize=64)
+def _nearest(source: Grid, target: Grid, device: torch.device) -> Tensor:
+    return torch.tensor(nearest_points(source, target.point_theta, target.point_phi), device=device)

@@ -1,0 +1,81 @@
+"""A sparse matrix that acts on the last dimension, with its transpose at hand for the backward
+pass.
+"""
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+
+class SparseMap(NamedTuple):
+    """Compressed rows of a matrix (rows, columns) and of its transpose."""
+
+    start: Tensor
+    column: Tensor
+    weight: Tensor
+    transposed_start: Tensor
+    transposed_column: Tensor
+    transposed_weight: Tensor
+
+    @classmethod
+    def build(
+        cls,
+        row: NDArray[np.int64],
+        column: NDArray[np.int64],
+        weight: NDArray[np.float64],
+        shape: tuple[int, int],
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> "SparseMap":
+        arrays = []
+        for major, minor, size in ((row, column, shape[0]), (column, row, shape[1])):
+            order = np.lexsort((minor, major))
+            start = np.concatenate([[0], np.cumsum(np.bincount(major, minlength=size))])
+            arrays += [torch.tensor(a, device=device) for a in (start, minor[order])]
+            arrays.append(torch.tensor(weight[order], dtype=dtype, device=device))
+        return cls(*arrays)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(..., columns) to (..., rows)."""
+        flat = x.reshape(x.shape[:-1].numel(), x.shape[-1])
+        return _apply(flat, *self).reshape(*x.shape[:-1], self.start.shape[0] - 1)
+
+
+# An op of its own: autograd through sparse tensors would not know the transpose, and compilers
+# cannot trace them.
+@torch.library.custom_op("spherule::sparse_map", mutates_args=())
+def _apply(
+    x: Tensor,
+    start: Tensor,
+    column: Tensor,
+    weight: Tensor,
+    transposed_start: Tensor,
+    transposed_column: Tensor,
+    transposed_weight: Tensor,
+) -> Tensor:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        shape = (start.shape[0] - 1, transposed_start.shape[0] - 1)
+        matrix = torch.sparse_csr_tensor(start, column, weight, shape, check_invariants=False)
+    return (matrix @ x.T.contiguous()).T.contiguous()
+
+
+@_apply.register_fake
+def _(x: Tensor, start: Tensor, *rest: Tensor) -> Tensor:
+    return x.new_empty(x.shape[0], start.shape[0] - 1)
+
+
+def _keep(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
+    ctx.save_for_backward(*inputs[1:])
+
+
+def _backward(ctx, gradient):  # type: ignore[no-untyped-def]
+    matrix = ctx.saved_tensors
+    return _apply(gradient, *matrix[3:], *matrix[:3]), *[None] * 6
+
+
+_apply.register_autograd(_backward, setup_context=_keep)

@@ -1,0 +1,72 @@
+"""One random field on several grids, with its spectrum: a first look."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from spherule import ops
+from spherule.grids import Grid
+from spherule.report.maps import draw_map
+
+GRIDS = ("gauss:24x48", "clenshaw_curtis:25x48", "H12", "O16")
+LMAX = 90
+
+
+def draw_gallery(path: Path, *, seed: int = 0) -> Path:
+    """Draw the figure and return where it is."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    spectrum = ops.matern_spectrum(LMAX, length=0.25, smoothness=0.9)
+    coeffs = ops.random_coeffs(spectrum, generator=torch.Generator().manual_seed(seed))
+    figure = plt.figure(figsize=(13, 8.6), layout="constrained")
+    figure.suptitle(
+        "One Gaussian random field (Matérn, correlation length 0.25 rad) on ring grids", fontsize=15
+    )
+    top, bottom = np.ravel(figure.subfigures(2, 1, height_ratios=(1, 1.15)))
+    for ax, name in zip(top.subplots(1, len(GRIDS)), GRIDS, strict=True):
+        grid = Grid.from_name(name)
+        drawn = draw_map(
+            ax,
+            ops.isht(coeffs, grid),
+            grid,
+            projection="orthographic",
+            centre=(50, 20),
+            limits=(-3, 3),
+        )
+        ax.set_title(f"{name}\n{grid.size} points, {grid.nrings} rings", fontsize=11)
+    whole, degrees = bottom.subplots(1, 2, width_ratios=(1.5, 1))
+    fine = Grid.gauss(360, 720)
+    drawn = draw_map(whole, ops.isht(coeffs, fine), fine, limits=(-3, 3), pixels=1400)
+    whole.set_title("the whole sphere: gauss:360x720, Mollweide", fontsize=11)
+    bottom.colorbar(
+        drawn, ax=whole, orientation="horizontal", shrink=0.6, pad=0.03, label="standard deviations"
+    )
+    degree = np.arange(1, LMAX + 1)
+    degrees.loglog(degree, spectrum[1:], color="0.2", linewidth=2, label="given $C_\\ell$")
+    for name in GRIDS:
+        grid = Grid.from_name(name)
+        lmax = min(grid.lmax, LMAX)
+        low = coeffs[: lmax + 1, : lmax + 1]
+        measured = ops.sht(ops.isht(low, grid), grid, lmax, iterations=0 if grid.regular else 3)
+        degrees.loglog(
+            degree[:lmax],
+            ops.power_spectrum(measured)[1:],
+            ".",
+            markersize=5,
+            alpha=0.7,
+            label=f"measured on {name}",
+        )
+    degrees.set(
+        xlabel="degree $\\ell$", ylabel="power $C_\\ell$ of the field's degrees $\\leq$ lmax"
+    )
+    degrees.set_title("its spectrum, analysed on each grid up to its lmax", fontsize=11)
+    degrees.legend(frameon=False, fontsize=9)
+    degrees.grid(alpha=0.25)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+    return path

@@ -1,0 +1,92 @@
+"""Maps of fields on any ring grid: the whole sphere (Mollweide) or one side (orthographic)."""
+
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spherule.geometry.interpolation import nearest_points
+from spherule.grids import Grid
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.image import AxesImage
+
+Projection: TypeAlias = Literal["mollweide", "orthographic"]
+
+
+def draw_map(
+    ax: "Axes",
+    u: ArrayLike,
+    grid: Grid,
+    *,
+    projection: Projection = "mollweide",
+    centre: tuple[float, float] = (0.0, 0.0),
+    pixels: int = 600,
+    limits: tuple[float, float] | None = None,
+    cmap: str = "RdBu_r",
+) -> "AxesImage":
+    """Draw a field `grid.shape` so that each point's cell is seen; `centre` is latitude and
+    longitude in degrees.
+    """
+    values = np.asarray(u, dtype=np.float64)
+    if values.shape != grid.shape:
+        raise ValueError(f"u: expected {grid.shape} for {grid!r}, got {values.shape}")
+    width, height = {"mollweide": (2, 1), "orthographic": (1, 1)}[projection]
+    x, y = np.meshgrid(*(_pixel_centres(side, pixels * side // width) for side in (width, height)))
+    xyz, visible = _UNPROJECT[projection](x, y)
+    theta, phi = _angles(xyz[visible] @ _facing(*centre))
+    image = np.full(x.shape, np.nan)
+    image[visible] = values.ravel()[nearest_points(grid, theta, phi)]
+    low, high = (np.nanmin(values), np.nanmax(values)) if limits is None else limits
+    drawn = ax.imshow(
+        image,
+        origin="lower",
+        extent=(-width, width, -height, height),
+        cmap=cmap,
+        vmin=low,
+        vmax=high,
+        interpolation="antialiased",
+    )
+    outline = np.linspace(0, 2 * np.pi, 361)
+    ax.plot(width * np.cos(outline), height * np.sin(outline), color="0.35", linewidth=0.8)
+    ax.set_aspect("equal")
+    ax.set_axis_off()
+    return drawn
+
+
+def _pixel_centres(side: float, count: int) -> NDArray[np.float64]:
+    return side * ((np.arange(count) + 0.5) / count * 2 - 1)
+
+
+def _orthographic(x: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
+    """Points of the unit sphere seen from the x axis, and which pixels see it."""
+    depth = 1 - x**2 - y**2
+    return np.stack([np.sqrt(np.maximum(depth, 0)), x, y], axis=-1), depth >= 0
+
+
+def _mollweide(x: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
+    auxiliary = np.arcsin(np.clip(y, -1, 1))
+    latitude = np.arcsin(np.clip((2 * auxiliary + np.sin(2 * auxiliary)) / np.pi, -1, 1))
+    longitude = np.pi / 2 * x / np.maximum(np.cos(auxiliary), 1e-12)
+    inside = (x / 2) ** 2 + y**2 <= 1
+    cos = np.cos(latitude)
+    return np.stack(
+        [cos * np.cos(longitude), cos * np.sin(longitude), np.sin(latitude)], axis=-1
+    ), inside
+
+
+_UNPROJECT = {"mollweide": _mollweide, "orthographic": _orthographic}
+
+
+def _facing(latitude: float, longitude: float) -> NDArray[np.float64]:
+    """The rotation, acting from the right, that brings the x axis to this place, north up."""
+    a, b = np.radians(latitude), np.radians(longitude)
+    tilt = np.array([[np.cos(a), 0, np.sin(a)], [0, 1, 0], [-np.sin(a), 0, np.cos(a)]])
+    turn = np.array([[np.cos(b), np.sin(b), 0], [-np.sin(b), np.cos(b), 0], [0, 0, 1]])
+    return tilt @ turn
+
+
+def _angles(xyz: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    x, y, z = xyz.T
+    return np.arctan2(np.hypot(x, y), z), np.arctan2(y, x)

@@ -1,0 +1,28 @@
+"""Shapes and types in signatures are checked while tests run."""
+
+from jaxtyping import install_import_hook
+
+import tests.signatures  # noqa: F401  (the hook looks it up by name)
+
+install_import_hook("spherule", "tests.signatures.checked")
+
+import jaxtyping  # noqa: E402
+import pytest  # noqa: E402
+import torch  # noqa: E402
+from hypothesis import settings  # noqa: E402
+
+settings.register_profile("spherule", deadline=None, print_blob=True)
+settings.load_profile("spherule")
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def unchecked():
+    """Signature checks off: what users get when their input does not fit."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)

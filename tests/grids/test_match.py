@@ -1,0 +1,111 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spherule import Grid
+from spherule.grids import healpix
+from tests.oracles import REGULAR, SMALL_GRIDS
+
+
+def axes(grid: Grid) -> tuple[np.ndarray, np.ndarray]:
+    return 90 - np.degrees(grid.theta), np.degrees(grid.point_phi[: grid.shape[1]])
+
+
+@given(
+    family=st.sampled_from(REGULAR),
+    nlat=st.integers(4, 40),
+    nlon=st.integers(4, 40),
+    flip=st.booleans(),
+    roll=st.integers(0, 39),
+    west=st.booleans(),
+    half=st.booleans(),
+    float32=st.booleans(),
+)
+def test_axes_are_recognised_whatever_their_order(
+    family, nlat, nlon, flip, roll, west, half, float32
+) -> None:
+    grid = Grid.from_name(f"{family}:{nlat}x{nlon}" + ("@0.5" if half else ""))
+    u = np.arange(grid.size, dtype=float).reshape(grid.shape)
+    lat, lon = axes(grid)
+    lon, theirs = np.roll(lon, -roll), np.roll(u, -roll, axis=1)
+    if west:
+        lon = (lon + 180 + 1e-9) % 360 - 180
+        first = int(np.argmin(lon))
+        lon, theirs = np.roll(lon, -first), np.roll(theirs, -first, axis=1)
+    if flip:
+        lat, theirs = lat[::-1], theirs[::-1]
+    if float32:
+        lat, lon = lat.astype(np.float32), lon.astype(np.float32)
+    match = Grid.match(lat, lon)
+    assert match.grid == grid
+    assert match.flip == flip
+    assert np.array_equal(match.to_grid(theirs), u)
+    assert np.array_equal(match.from_grid(u), theirs)
+    assert torch.equal(match.to_grid(torch.tensor(theirs.copy())), torch.tensor(u))
+
+
+@pytest.mark.parametrize("name", [name for name in SMALL_GRIDS if "@0.25" not in name])
+def test_points_are_recognised_in_any_order(name: str) -> None:
+    grid = Grid.from_name(name)
+    order = np.random.default_rng(0).permutation(grid.size)
+    lat = (90 - np.degrees(grid.point_theta))[order].astype(np.float32)
+    lon = ((np.degrees(grid.point_phi) + 180) % 360 - 180)[order].astype(np.float32)
+    match = Grid.match(lat, lon)
+    u = np.random.default_rng(1).normal(size=(2, *grid.shape))
+    theirs = u.reshape(2, -1)[:, order]
+    if name.startswith(("clenshaw", "lobatto", "equiangular")):
+        # All points of a pole ring are the same place: their order is free.
+        rows = slice(1, grid.nrings - 1)
+        assert np.array_equal(match.to_grid(theirs)[:, rows], u[:, rows])
+    else:
+        assert np.array_equal(match.to_grid(theirs), u)
+    assert match.grid == grid
+    assert np.array_equal(match.from_grid(match.to_grid(theirs)), theirs)
+
+
+def test_nested_healpix_is_recognised() -> None:
+    grid, order = Grid.healpix(4), healpix.nest_to_ring(4)
+    match = Grid.match(90 - np.degrees(grid.point_theta[order]), np.degrees(grid.point_phi[order]))
+    assert match.grid == grid
+    assert np.array_equal(match.order, healpix.ring_to_nest(4))
+
+
+def test_era5_and_its_cropped_sibling() -> None:
+    lon = np.arange(0, 360, 0.25, dtype=np.float32)
+    assert Grid.match(np.linspace(90, -90, 721), lon).grid.name == "clenshaw_curtis:721x1440"
+    assert Grid.match(np.linspace(90, -89.75, 720), lon).grid.name == "equiangular:720x1440"
+    assert Grid.match(np.arange(-89.875, 90, 0.25), lon).grid.name == "fejer:720x1440"
+    lat = np.round(90 - np.degrees(Grid.reduced_gaussian(32).point_theta), 3)  # GRIB's millidegrees
+    lon = np.round(np.degrees(Grid.reduced_gaussian(32).point_phi), 3)
+    assert Grid.match(lat, lon).grid.name == "N32"
+
+
+@pytest.mark.parametrize(
+    ("lat", "lon", "error", "words"),
+    [
+        (np.linspace(90, -90, 181), np.linspace(0, 360, 361), ValueError, "repeats the first"),
+        (np.linspace(89.75, -90, 720), np.arange(1440) / 4, ValueError, "clenshaw_curtis:721x1440"),
+        (np.linspace(60, 20, 50), np.arange(1440) / 4, ValueError, "50 rows"),
+        (np.linspace(90, -90, 19), np.arange(0, 90, 5.0), ValueError, "regional"),
+        (np.linspace(90, -90, 19), np.arange(360, 0, -10.0), ValueError, "runs west"),
+        ([10.0, np.nan], [0.0, 180.0], ValueError, "lat: 1 of 2"),
+        ([10.0, 20.0], [0.0, np.inf], ValueError, "lon: 1 of 2"),
+        ([100.0, 20.0], [0.0, 180.0], ValueError, "lat"),
+        (np.zeros(100), np.zeros(100), ValueError, "no known grid"),
+        (np.zeros(12), np.zeros(12), ValueError, "H1"),
+        (np.zeros(10), np.zeros(12), ValueError, "lat"),
+        ([], [], ValueError, "none"),
+        (["a"], [0.0], TypeError, "lat"),
+    ],
+)
+def test_what_fits_no_grid_is_explained(lat, lon, error, words: str, unchecked) -> None:
+    with pytest.raises(error, match=words):
+        Grid.match(lat, lon)
+
+
+def test_data_of_another_shape_is_refused(unchecked) -> None:
+    match = Grid.match(np.linspace(90, -90, 19), np.arange(0, 360, 10.0))
+    with pytest.raises(ValueError, match=r"\(..., 19, 36\)"):
+        match.to_grid(np.zeros((36, 19)))
