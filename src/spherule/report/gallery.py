@@ -11,6 +11,7 @@ from spherule.report.maps import draw_map
 
 GRIDS = ("gauss:24x48", "clenshaw_curtis:25x48", "H12", "O16")
 LMAX = 90
+MEASURED = 23  # what all four can resolve
 
 
 def draw_gallery(path: Path, *, seed: int = 0) -> Path:
@@ -26,7 +27,7 @@ def draw_gallery(path: Path, *, seed: int = 0) -> Path:
     figure.suptitle(
         "One Gaussian random field (Matérn, correlation length 0.25 rad) on ring grids", fontsize=15
     )
-    top, bottom = np.ravel(figure.subfigures(2, 1, height_ratios=(1, 1.15)))
+    (top,), (bottom,) = figure.subfigures(2, 1, squeeze=False, height_ratios=(1, 1.15))
     for ax, name in zip(top.subplots(1, len(GRIDS)), GRIDS, strict=True):
         grid = Grid.from_name(name)
         drawn = draw_map(
@@ -47,23 +48,20 @@ def draw_gallery(path: Path, *, seed: int = 0) -> Path:
     )
     degree = np.arange(1, LMAX + 1)
     degrees.loglog(degree, spectrum[1:], color="0.2", linewidth=2, label="given $C_\\ell$")
-    for name in GRIDS:
+    low = coeffs[: MEASURED + 1, : MEASURED + 1]
+    for size, name in enumerate(GRIDS):
         grid = Grid.from_name(name)
-        lmax = min(grid.lmax, LMAX)
-        low = coeffs[: lmax + 1, : lmax + 1]
-        measured = ops.sht(ops.isht(low, grid), grid, lmax, iterations=0 if grid.regular else 3)
+        measured = ops.sht(ops.isht(low, grid), grid, MEASURED, iterations=0 if grid.regular else 3)
         degrees.loglog(
-            degree[:lmax],
+            degree[:MEASURED],
             ops.power_spectrum(measured)[1:],
-            ".",
-            markersize=5,
-            alpha=0.7,
+            "o",
+            fillstyle="none",
+            markersize=4 + 3 * size,
             label=f"measured on {name}",
         )
-    degrees.set(
-        xlabel="degree $\\ell$", ylabel="power $C_\\ell$ of the field's degrees $\\leq$ lmax"
-    )
-    degrees.set_title("its spectrum, analysed on each grid up to its lmax", fontsize=11)
+    degrees.set(xlabel="degree $\\ell$", ylabel="power $C_\\ell$")
+    degrees.set_title(f"its spectrum; degrees up to {MEASURED} analysed on each grid", fontsize=11)
     degrees.legend(frameon=False, fontsize=9)
     degrees.grid(alpha=0.25)
     path.parent.mkdir(parents=True, exist_ok=True)

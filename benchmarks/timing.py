@@ -1,0 +1,56 @@
+"""Ratios within one run: peer and ours take turns, so that a noisy machine is noisy for both."""
+
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+THREADS = 2
+
+
+def set_up() -> None:
+    torch.set_num_threads(THREADS)
+    torch.manual_seed(0)
+    print(f"{machine()}, {THREADS} threads, torch {torch.__version__}")
+
+
+def machine() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def milliseconds(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return 1e3 * (time.perf_counter() - start)
+
+
+def alternate(
+    first: Callable[[], object], second: Callable[[], object], repeats: int
+) -> tuple[list[float], list[float]]:
+    """Times of both calls in milliseconds, taken in turns after one warm-up each."""
+    first(), second()
+    times = [(milliseconds(first), milliseconds(second)) for _ in range(repeats)]
+    return [a for a, _ in times], [b for _, b in times]
+
+
+def compare(
+    name: str, peer: Callable[[], object], ours: Callable[[], object], repeats: int = 15
+) -> float:
+    """Print medians and their ratio, with the spread of the ratios of single turns."""
+    theirs, mine = alternate(peer, ours, repeats)
+    ratios = sorted(a / b for a, b in zip(theirs, mine, strict=True))
+    ratio = statistics.median(theirs) / statistics.median(mine)
+    low, high = ratios[len(ratios) // 4], ratios[-1 - len(ratios) // 4]
+    print(
+        f"{name:52s} peer {statistics.median(theirs):9.2f} ms  ours "
+        f"{statistics.median(mine):9.2f} ms"
+        f"  ratio {ratio:6.2f}  (quartiles {low:.2f} to {high:.2f})"
+    )
+    return ratio

@@ -1,0 +1,56 @@
+import matplotlib
+import numpy as np
+import pytest
+
+from spherule import Grid
+from spherule.report.maps import draw_map
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+
+@pytest.fixture
+def ax():
+    figure, ax = plt.subplots()
+    yield ax
+    plt.close(figure)
+
+
+@pytest.mark.parametrize(("lat", "lon"), [(0, 0), (50, 20), (-80, -130), (90, 0)])
+@pytest.mark.parametrize("projection", ["orthographic", "mollweide"])
+def test_centre_of_the_map_is_where_it_was_asked(
+    ax, projection: str, lat: float, lon: float
+) -> None:
+    grid = Grid.gauss(90, 180)
+    a, b = np.radians([lat, lon])
+    place = np.array([np.cos(a) * np.cos(b), np.cos(a) * np.sin(b), np.sin(a)])
+    closeness = (grid.xyz @ place).reshape(grid.shape)
+    image = np.asarray(
+        draw_map(ax, closeness, grid, projection=projection, centre=(lat, lon)).get_array()
+    )
+    rows, columns = image.shape
+    assert image[rows // 2, columns // 2] > 0.999
+    assert np.nanmax(image) == pytest.approx(closeness.max(), abs=1e-4)
+
+
+def test_north_is_up_and_east_is_right(ax) -> None:
+    grid = Grid.healpix(16)
+    for values, axis in ((grid.xyz[:, 2], 0), (grid.xyz[:, 1], 1)):
+        image = np.asarray(
+            draw_map(ax, values, grid, projection="orthographic").get_array()
+        ).astype(float)
+        line = image[:, image.shape[1] // 2] if axis == 0 else image[image.shape[0] // 2]
+        assert np.nanmean(line[len(line) // 2 :]) > 0.5
+        assert np.nanmean(line[: len(line) // 2]) < -0.5
+
+
+def test_mollweide_shows_equal_areas(ax) -> None:
+    grid = Grid.gauss(120, 240)
+    cap = (grid.xyz[:, 2] > 0.5).astype(float).reshape(grid.shape)
+    image = np.ma.filled(draw_map(ax, cap, grid).get_array().astype(float), np.nan)
+    assert np.nanmean(image) == pytest.approx(0.25, abs=0.01)
+
+
+def test_bad_input_is_named(ax, unchecked) -> None:
+    with pytest.raises(ValueError, match=r"u: expected \(4, 8\)"):
+        draw_map(ax, np.zeros(32), Grid.gauss(4, 8))
