@@ -33,15 +33,20 @@ def test_centre_of_the_map_is_where_it_was_asked(
     assert np.nanmax(image) == pytest.approx(closeness.max(), abs=1e-4)
 
 
-def test_north_is_up_and_east_is_right(ax) -> None:
+@pytest.mark.parametrize(("lat", "lon"), [(0, 0), (50, 20), (-30, -130)])
+def test_north_is_up_and_east_is_right(ax, lat: float, lon: float) -> None:
     grid = Grid.healpix(16)
-    for values, axis in ((grid.xyz[:, 2], 0), (grid.xyz[:, 1], 1)):
-        image = np.asarray(
-            draw_map(ax, values, grid, projection="orthographic").get_array()
-        ).astype(float)
-        line = image[:, image.shape[1] // 2] if axis == 0 else image[image.shape[0] // 2]
-        assert np.nanmean(line[len(line) // 2 :]) > 0.5
-        assert np.nanmean(line[: len(line) // 2]) < -0.5
+    a, b = np.radians([lat, lon])
+    east = np.array([-np.sin(b), np.cos(b), 0])
+    north = np.array([-np.sin(a) * np.cos(b), -np.sin(a) * np.sin(b), np.cos(a)])
+    side = np.linspace(-1, 1, 600)
+    for direction, axis in ((north, 0), (east, 1)):
+        drawn = draw_map(
+            ax, grid.xyz @ direction, grid, projection="orthographic", centre=(lat, lon)
+        )
+        image = np.ma.filled(drawn.get_array().astype(float), np.nan)
+        expected = side[:, None] if axis == 0 else side[None, :]
+        assert np.nanmax(np.abs(image - expected)) < 0.06
 
 
 def test_mollweide_shows_equal_areas(ax) -> None:
