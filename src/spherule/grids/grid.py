@@ -5,7 +5,7 @@ import math
 import operator
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -49,6 +49,12 @@ class Grid:
     """Quadrature weight of one point of each ring: areas on the unit sphere."""
     name: str
     """What `Grid.from_name` takes; `rings:...` for a grid without a name of its own."""
+    regular: bool = field(init=False)
+    """Whether all rings have the same longitudes."""
+    size: int = field(init=False)
+    """The number of points."""
+    shape: tuple[int, ...] = field(init=False)
+    """What a field's last dimensions are: `(nlat, nlon)` where regular, else `(size,)`."""
 
     def __post_init__(self) -> None:
         for name, dtype in (
@@ -60,6 +66,12 @@ class Grid:
             array = np.array(getattr(self, name), dtype=dtype)
             array.setflags(write=False)
             object.__setattr__(self, name, array)
+        # Plain values, not properties: compilers that trace a model read them as constants.
+        alike = np.all(self.nphi == self.nphi[0]) and np.all(self.phi0 == self.phi0[0])
+        size = int(self.nphi.sum())
+        shape = (self.theta.size, int(self.nphi[0])) if alike else (size,)
+        for name, value in (("regular", bool(alike)), ("size", size), ("shape", shape)):
+            object.__setattr__(self, name, value)
 
     @classmethod
     def gauss(cls, nlat: int, nlon: int, *, offset: float = 0.0) -> "Grid":
@@ -173,19 +185,6 @@ class Grid:
     @property
     def nrings(self) -> int:
         return self.theta.size
-
-    @cached_property
-    def regular(self) -> bool:
-        """Whether all rings have the same longitudes."""
-        return bool(np.all(self.nphi == self.nphi[0]) and np.all(self.phi0 == self.phi0[0]))
-
-    @cached_property
-    def size(self) -> int:
-        return int(self.nphi.sum())
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (self.nrings, int(self.nphi[0])) if self.regular else (self.size,)
 
     @cached_property
     def ringstart(self) -> NDArray[np.int64]:
