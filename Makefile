@@ -4,7 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.set-up
 
-.PHONY: demo test test-all check format bench clean
+CSRC := $(wildcard src/spherule/csrc/*)
+
+.PHONY: demo test test-all check format sanitize bench clean
 
 demo: $(SETUP)
 	$(BIN)/spherule demo --out out/demo
@@ -20,15 +22,26 @@ check: $(SETUP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/clang-format --dry-run --Werror $(CSRC) tests/native/*.cpp
 
 format: $(SETUP)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+	$(BIN)/clang-format -i $(CSRC) tests/native/*.cpp
+
+# The native library alone, without Python, under the address and undefined-behaviour sanitizers.
+sanitize:
+	mkdir -p build
+	$(CXX) -std=gnu++17 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fopenmp \
+	    -DSPHERULE_ISA=baseline -Isrc/spherule/csrc src/spherule/csrc/*.cpp tests/native/sanitize.cpp \
+	    -o build/sanitize
+	build/sanitize
 
 bench: $(SETUP) $(VENV)/.peer
 	$(BIN)/python benchmarks/sht.py
+	$(BIN)/python benchmarks/attention.py
 
-$(SETUP): pyproject.toml constraints.txt
+$(SETUP): pyproject.toml constraints.txt CMakeLists.txt $(CSRC)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev]"
 	touch $@

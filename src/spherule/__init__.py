@@ -2,8 +2,19 @@
 
 from importlib.metadata import version
 
-from spherule import geometry, grids, ops
+from spherule import geometry, grids, nn, ops
+from spherule.geometry import Neighborhood
 from spherule.grids import Grid
+from spherule.ops import equivariance_error
 
 __version__ = version("spherule")
-__all__ = ["Grid", "__version__", "geometry", "grids", "ops"]
+__all__ = [
+    "Grid",
+    "Neighborhood",
+    "__version__",
+    "equivariance_error",
+    "geometry",
+    "grids",
+    "nn",
+    "ops",
+]

@@ -1,10 +1,10 @@
-"""The command line: `spherule info`, `spherule demo`."""
+"""The command line: one dataclass a command, its fields are the flags."""
 
-import importlib.metadata
+import importlib.util
 import platform
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +15,8 @@ from rich.console import Console
 from rich.table import Table
 
 import spherule
+from spherule import native
+from spherule.grids import Grid
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class Info:
         table = Table(show_header=False, box=None, pad_edge=False)
         for name, value in _facts():
             table.add_row(f"[bold]{name}[/bold]", value)
-        Console().print(table)
+        Console(soft_wrap=True).print(table)
 
 
 @dataclass(frozen=True)
@@ -40,53 +42,132 @@ class Demo:
     """Seed of the random field."""
 
     def run(self) -> None:
-        try:
-            from spherule.report.gallery import draw_gallery
+        _require_matplotlib()
+        from spherule.report.gallery import draw_gallery
 
-            print(f"wrote {draw_gallery(self.out / 'grids.png', seed=self.seed)}")
-        except ModuleNotFoundError as error:
-            if error.name != "matplotlib":
-                raise
-            sys.exit("spherule demo draws with matplotlib: pip install 'spherule[plot]'")
+        print(f"wrote {draw_gallery(self.out / 'grids.png', seed=self.seed)}")
+
+
+@dataclass(frozen=True)
+class PlotNeighborhood:
+    """Draw the disk of keys around a point on the globe, with their weights."""
+
+    cutoff: float
+    """Radius of the disk in radians."""
+    grid: str = "O32"
+    """Name of the grid: gauss:64x128, H32, O32, N80 ..."""
+    at: str = "60,30"
+    """Latitude and longitude of the query in degrees."""
+    edge_width: float = 0.0
+    """Width of the soft edge in radians."""
+    out: Path = Path("neighborhood.png")
+    """The picture."""
+
+    def run(self) -> None:
+        _require_matplotlib()
+        from spherule.report.neighborhoods import plot_neighborhood
+
+        summary = plot_neighborhood(
+            self.out,
+            Grid.from_name(self.grid),
+            self.cutoff,
+            _place(self.at),
+            edge_width=self.edge_width,
+        )
+        print(f"wrote {self.out}: {summary}")
+
+
+@dataclass(frozen=True)
+class PlotPanels:
+    """Draw the paper's comparison near a pole: planar window, disk, weights, soft edge."""
+
+    out: Path = Path("panels.png")
+    """The picture."""
+
+    def run(self) -> None:
+        _require_matplotlib()
+        from spherule.report.neighborhoods import plot_panels
+
+        plot_panels(self.out)
+        print(f"wrote {self.out}")
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Pictures of the geometry."""
+
+    what: (
+        Annotated[PlotNeighborhood, tyro.conf.subcommand("neighborhood", prefix_name=False)]
+        | Annotated[PlotPanels, tyro.conf.subcommand("panels", prefix_name=False)]
+    ) = field()
+
+    def run(self) -> None:
+        self.what.run()
 
 
 Command = (
-    Annotated[Info, tyro.conf.subcommand("info")] | Annotated[Demo, tyro.conf.subcommand("demo")]
+    Annotated[Info, tyro.conf.subcommand("info")]
+    | Annotated[Demo, tyro.conf.subcommand("demo")]
+    | Annotated[Plot, tyro.conf.subcommand("plot")]
 )
 
 
 def main() -> None:
-    tyro.cli(Command, prog="spherule", description=spherule.__doc__).run()
+    command = tyro.cli(
+        Command, prog="spherule", description=spherule.__doc__, config=(tyro.conf.OmitArgPrefixes,)
+    )
+    try:
+        command.run()
+    except (ValueError, OSError) as error:
+        sys.exit(f"spherule: {error}")
 
 
 def _facts() -> list[tuple[str, str]]:
     runtimes = openmp_runtimes()
+    openmp = (
+        "unknown on this system" if runtimes is None else f"{len(runtimes)}: {', '.join(runtimes)}"
+    )
+    threads = (
+        f"{torch.get_num_threads()} of torch, which uses {torch.backends.cpu.get_cpu_capability()}"
+    )
+    cuda = torch.cuda.get_device_name() if torch.cuda.is_available() else "not available"
     return [
         ("spherule", spherule.__version__),
         ("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
         ("torch", f"{torch.__version__}, numpy {np.__version__}"),
-        ("tyro", importlib.metadata.version("tyro")),
-        (
-            "threads",
-            f"{torch.get_num_threads()} of torch, capability "
-            f"{torch.backends.cpu.get_cpu_capability()}",
-        ),
-        (
-            "OpenMP",
-            "unknown on this system"
-            if runtimes is None
-            else f"{len(runtimes)}: {', '.join(runtimes)}",
-        ),
-        ("CUDA", torch.cuda.get_device_name() if torch.cuda.is_available() else "not available"),
+        ("threads", threads),
+        ("OpenMP", openmp),
+        ("CUDA", cuda),
+        ("kernels", _kernels()),
     ]
 
 
+def _kernels() -> str:
+    library, reason = native.load()
+    if library is None:
+        return f"reference in plain torch (slow): {reason}"
+    return f"native CPU library, {reason}: the widest instruction set that this machine has"
+
+
 def openmp_runtimes() -> list[str] | None:
-    """The OpenMP libraries loaded in this process; more than one fight over the cores. None where
-    /proc is missing.
-    """
+    """The OpenMP libraries in this process: two would fight over the cores. None without /proc."""
     maps = Path("/proc/self/maps")
     if not maps.exists():
         return None
     loaded = {Path(path).name for path in re.findall(r"(/\S+)$", maps.read_text(), re.MULTILINE)}
     return sorted(name for name in loaded if re.match(r"lib(gomp|iomp|omp)[-.\d]", name))
+
+
+def _place(text: str) -> tuple[float, float]:
+    try:
+        latitude, longitude = (float(number) for number in text.split(","))
+    except ValueError:
+        raise ValueError(
+            f"--at {text!r}: expected latitude,longitude in degrees, such as 60,30"
+        ) from None
+    return latitude, longitude
+
+
+def _require_matplotlib() -> None:
+    if importlib.util.find_spec("matplotlib") is None:
+        sys.exit("spherule: pictures need matplotlib: pip install 'spherule[plot]'")

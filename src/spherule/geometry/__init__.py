@@ -1,1 +1,5 @@
-"""What follows from grids alone, without data: harmonics, neighborhoods, stencils."""
+"""What follows from grids alone, without data: harmonics, transform tables, neighborhoods."""
+
+from spherule.geometry.neighborhood import Neighborhood
+
+__all__ = ["Neighborhood"]

@@ -1,6 +1,9 @@
 """Operations on fields: pure functions without parameters."""
 
+from spherule.ops.equivariance import equivariance_error
+from spherule.ops.global_attention import global_attention
 from spherule.ops.integrate import integrate
+from spherule.ops.neighborhood_attention import neighborhood_attention
 from spherule.ops.random_fields import matern_spectrum, point_variance, random_coeffs, random_field
 from spherule.ops.resample import resample
 from spherule.ops.rotate import rotate
@@ -9,12 +12,15 @@ from spherule.ops.spectral import inverse_laplacian, laplacian, power_spectrum, 
 from spherule.ops.vector import gradient, vorticity_divergence, wind
 
 __all__ = [
+    "equivariance_error",
+    "global_attention",
     "gradient",
     "integrate",
     "inverse_laplacian",
     "isht",
     "laplacian",
     "matern_spectrum",
+    "neighborhood_attention",
     "point_variance",
     "power_spectrum",
     "random_coeffs",

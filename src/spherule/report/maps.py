@@ -35,7 +35,7 @@ def draw_map(
     width, height = {"mollweide": (2, 1), "orthographic": (1, 1)}[projection]
     x, y = np.meshgrid(*(_pixel_centres(side, pixels * side // width) for side in (width, height)))
     xyz, visible = _UNPROJECT[projection](x, y)
-    theta, phi = _angles(xyz[visible] @ _facing(*centre))
+    theta, phi = _angles(xyz[visible] @ facing(*centre))
     image = np.full(x.shape, np.nan)
     image[visible] = values.ravel()[nearest_points(grid, theta, phi)]
     low, high = (np.nanmin(values), np.nanmax(values)) if limits is None else limits
@@ -79,7 +79,7 @@ def _mollweide(x: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
 _UNPROJECT = {"mollweide": _mollweide, "orthographic": _orthographic}
 
 
-def _facing(latitude: float, longitude: float) -> NDArray[np.float64]:
+def facing(latitude: float, longitude: float) -> NDArray[np.float64]:
     """The rotation, acting from the right, that brings the x axis to this place, north up."""
     a, b = np.radians(latitude), np.radians(longitude)
     tilt = np.array([[np.cos(a), 0, np.sin(a)], [0, 1, 0], [-np.sin(a), 0, np.cos(a)]])

@@ -1,0 +1,221 @@
+// Neighborhood attention, forward and backward. Compiled once per instruction set, under the name
+// SPHERULE_ISA.
+//
+// Scores are kept in base 2: queries are packed times scale log2(e). Only (out, lse) is kept for
+// the backward, which recomputes the weights in two walks: over the queries for dq, over the keys
+// by the transposed neighborhood for dk and dv. Every number is written by one task, in a fixed
+// order: no atomics, the same bits for any number of threads.
+#include "isa.h"
+#include "tasks.h"
+
+namespace {
+
+template <class T> struct Attention {
+    const spherule_problem &p;
+    Packed<T> q, k, v, out, dout,
+        dq;          // q is scaled; out only forward, its gradient and dq only backward
+    T *lse, *delta;  // per query; delta = dO . out - dlse
+    explicit Attention(const spherule_problem &p)
+        : p(p), q(p.queries, p.dim), k(p.keys, p.dim), v(p.keys, p.value_dim),
+          out(p.queries, p.value_dim), dout(p.queries, p.value_dim), dq(p.queries, p.dim) {}
+
+    const uint8_t *mask(const Heads &heads) const {
+        return p.key_mask ? p.key_mask + heads.batch * p.key_mask_stride : nullptr;
+    }
+    int64_t matrix(const Heads &heads, int64_t h) const {
+        return heads.batch * p.heads + heads.first + h;
+    }
+
+    // body(number of centers, lists, head, matrix, first center) for every block of a span and
+    // every head
+    template <class Body>
+    void walk(const spherule_neighborhood &nb, const uint8_t *mask, const Span &span,
+              const Heads &heads, Workspace<T> &w, const Body &body) const {
+        w.walk.start(nb, mask, span.ring);
+        w.walk.blocks(span.begin, span.end, [&](int64_t i, int size, const Lists<T> &lists) {
+            with_size(size, [&](auto n) {
+                for (int64_t h = 0; h < heads.count; h++)
+                    body(n, lists, h, matrix(heads, h), span.start + i - span.begin);
+            });
+        });
+    }
+
+    void forward(const spherule_neighborhood &nb, const Span &span, const Heads &heads,
+                 Workspace<T> &w) const {
+        Softmax<T> softmax[GROUP][TILE];
+        for (int64_t h = 0; h < heads.count; h++) {
+            for (auto &state : softmax[h])
+                state = {T(-INFINITY), 0};
+            memset(out.row(matrix(heads, h), span.start), 0,
+                   size_t(span.size() * out.width) * sizeof(T));
+        }
+        walk(nb, mask(heads), span, heads, w,
+             [&](auto n, const Lists<T> &lists, int64_t h, int64_t m, int64_t i) {
+                 constexpr int N = decltype(n)::value;
+                 T factor[N], *sums = out.row(m, i);
+                 block_dots<N>(q.row(m, i), k.row(m, 0), k.width, lists, w.s);
+                 online_softmax<N>(w.s, lists, &softmax[h][i - span.start], factor);
+                 for (int j = 0; j < N; j++)
+                     if (factor[j] != 1)
+                         for (int c = 0; c < v.width; c++)
+                             sums[j * v.width + c] *= factor[j];
+                 block_accumulate<N>(w.s, v.row(m, 0), v.width, lists, sums);
+             });
+        for (int64_t h = 0; h < heads.count; h++) {
+            const int64_t m = matrix(heads, h);
+            for (int i = 0; i < span.size(); i++) {
+                const Softmax<T> &state = softmax[h][i];
+                // No key left: zeros, and the logarithm of an empty sum.
+                const bool none = state.max == T(-INFINITY) && state.sum == 0;
+                const T inverse = none ? 0 : 1 / state.sum;
+                T *row = out.row(m, span.start + i);
+                for (int c = 0; c < v.width; c++)
+                    row[c] *= inverse;
+                lse[m * p.queries + span.start + i] =
+                    none ? T(-INFINITY) : T(double(state.max) * LN2 + log(double(state.sum)));
+            }
+        }
+    }
+
+    void backward_queries(const spherule_neighborhood &nb, const Span &span, const Heads &heads,
+                          Workspace<T> &w) const {
+        for (int64_t h = 0; h < heads.count; h++)
+            memset(dq.row(matrix(heads, h), span.start), 0,
+                   size_t(span.size() * dq.width) * sizeof(T));
+        walk(nb, mask(heads), span, heads, w,
+             [&](auto n, const Lists<T> &lists, int64_t, int64_t m, int64_t i) {
+                 constexpr int N = decltype(n)::value;
+                 const T *d = delta + m * p.queries + i;
+                 T l[N];
+                 for (int j = 0; j < N; j++)
+                     l[j] = lse[m * p.queries + i + j] * T(LOG2E);
+                 block_dots<N>(q.row(m, i), k.row(m, 0), k.width, lists, w.s);
+                 block_dots<N>(dout.row(m, i), v.row(m, 0), v.width, lists, w.ds);
+                 differentiate_queries<N>(w.s, w.ds, lists.common, l, d);
+                 for (int j = 0; j < N; j++)
+                     differentiate_queries<1>(w.s + own_scores(j), w.ds + own_scores(j),
+                                              lists.extra[j], l + j, d + j);
+                 block_accumulate<N>(w.ds, k.row(m, 0), k.width, lists, dq.row(m, i));
+             });
+        for (int64_t h = 0; h < heads.count; h++) {
+            T *rows = dq.row(matrix(heads, h), span.start);
+            for (int c = 0; c < span.size() * dq.width; c++)
+                rows[c] *= T(p.scale);
+        }
+    }
+
+    // The gradients take the places of k and v, which this task alone still reads.
+    void backward_keys(const spherule_neighborhood &nb, const Span &span, const Heads &heads,
+                       Workspace<T> &w) const {
+        memset(w.dk.data, 0, size_t(heads.count * TILE * k.width) * sizeof(T));
+        memset(w.dv.data, 0, size_t(heads.count * TILE * v.width) * sizeof(T));
+        walk(nb, nullptr, span, heads, w,
+             [&](auto n, const Lists<T> &lists, int64_t h, int64_t m, int64_t i) {
+                 constexpr int N = decltype(n)::value;
+                 const int64_t at = h * TILE + i - span.start;
+                 block_dots<N>(k.row(m, i), q.row(m, 0), q.width, lists, w.s);
+                 block_dots<N>(v.row(m, i), dout.row(m, 0), v.width, lists, w.ds);
+                 const auto gather = [&](const Rows<T> &rows) {
+                     for (int t = 0; t < rows.padded; t++) {
+                         w.lse[t] = lse[m * p.queries + rows.row[t]] * T(LOG2E) - rows.bias[t];
+                         w.delta[t] = delta[m * p.queries + rows.row[t]];
+                     }
+                 };
+                 gather(lists.common);
+                 differentiate_keys<N>(w.s, w.ds, lists.common, w.lse, w.delta);
+                 for (int j = 0; j < N; j++) {
+                     gather(lists.extra[j]);
+                     differentiate_keys<1>(w.s + own_scores(j), w.ds + own_scores(j),
+                                           lists.extra[j], w.lse, w.delta);
+                 }
+                 block_accumulate<N>(w.s, dout.row(m, 0), v.width, lists, w.dv.data + at * v.width);
+                 block_accumulate<N>(w.ds, q.row(m, 0), q.width, lists, w.dk.data + at * k.width);
+             });
+        const uint8_t *kept = mask(heads);
+        for (int64_t h = 0; h < heads.count; h++) {
+            for (int i = 0; i < span.size(); i++) {
+                const bool keep = !kept || kept[span.start + i];
+                const T *dk = w.dk.data + (h * TILE + i) * k.width,
+                        *dv = w.dv.data + (h * TILE + i) * v.width;
+                T *k_row = k.row(matrix(heads, h), span.start + i),
+                  *v_row = v.row(matrix(heads, h), span.start + i);
+                // The packed queries hold log2(e) besides the scale.
+                for (int c = 0; c < k.width; c++)
+                    k_row[c] = keep ? dk[c] * T(LN2) : 0;
+                for (int c = 0; c < v.width; c++)
+                    v_row[c] = keep ? dv[c] : 0;
+            }
+        }
+    }
+};
+
+template <class T>
+int forward(const spherule_neighborhood &nb, const spherule_problem &p, const spherule_tensor *q,
+            const spherule_tensor *k, const spherule_tensor *v, const spherule_tensor *out,
+            T *lse) {
+    Attention<T> a(p);
+    const Plan plan(nb);
+    Scratch scratch(p, {&a.q, &a.k, &a.v, &a.out});
+    if (!plan.ok() || !scratch.ok())
+        return SPHERULE_NO_MEMORY;
+    a.lse = lse;
+#pragma omp parallel num_threads(p.threads)
+    {
+        Workspace<T> work(p, 0, 0);
+        pack(p, q, a.q, p.scale * LOG2E);
+        pack(p, k, a.k);
+        pack(p, v, a.v);
+        for_tasks(plan, p, [&](const Span &s, const Heads &h) { a.forward(nb, s, h, work); });
+        unpack(p, out, a.out);
+    }
+    return SPHERULE_OK;
+}
+
+template <class T>
+int backward(const spherule_neighborhood &nb, const spherule_neighborhood &transpose,
+             const spherule_problem &p, const spherule_tensor *q, const spherule_tensor *k,
+             const spherule_tensor *v, const spherule_tensor *out, const T *lse,
+             const spherule_tensor *dout, const T *dlse, const spherule_tensor *dq,
+             const spherule_tensor *dk, const spherule_tensor *dv) {
+    Attention<T> a(p);
+    const Plan plan(nb), plan_transpose(transpose);
+    Packed<T> delta(p.queries, 1);
+    Scratch scratch(p, {&a.q, &a.k, &a.v, &a.dout, &a.dq, &delta});
+    if (!plan.ok() || !plan_transpose.ok() || !scratch.ok())
+        return SPHERULE_NO_MEMORY;
+    a.lse = (T *)lse;
+    a.delta = delta.data;
+#pragma omp parallel num_threads(p.threads)
+    {
+        Workspace<T> work(p, a.k.width, a.v.width);
+        pack(p, q, a.q, p.scale * LOG2E);
+        pack(p, k, a.k);
+        pack(p, v, a.v);
+        pack(p, dout, a.dout);
+        row_dots(p, dout, out, dlse, a.delta);
+        for_tasks(plan, p,
+                  [&](const Span &s, const Heads &h) { a.backward_queries(nb, s, h, work); });
+        for_tasks(plan_transpose, p,
+                  [&](const Span &s, const Heads &h) { a.backward_keys(transpose, s, h, work); });
+        unpack(p, dq, a.dq);
+        unpack(p, dk, a.k);
+        unpack(p, dv, a.v);
+    }
+    return SPHERULE_OK;
+}
+
+}  // namespace
+
+SPHERULE_FORWARD(SPHERULE_ISA) {
+    if (p->dtype == SPHERULE_FLOAT64)
+        return forward(*nb, *p, q, k, v, out, (double *)lse);
+    return forward(*nb, *p, q, k, v, out, (float *)lse);
+}
+
+SPHERULE_BACKWARD(SPHERULE_ISA) {
+    if (p->dtype == SPHERULE_FLOAT64)
+        return backward(*nb, *transpose, *p, q, k, v, out, (const double *)lse, grad_out,
+                        (const double *)grad_lse, dq, dk, dv);
+    return backward(*nb, *transpose, *p, q, k, v, out, (const float *)lse, grad_out,
+                    (const float *)grad_lse, dq, dk, dv);
+}

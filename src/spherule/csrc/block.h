@@ -1,0 +1,215 @@
+// The arithmetic of a block: N centers against listed rows, channels in the lanes.
+//
+// Dot products come in tiles of N centers x R = 8 / N rows, and scores stay in tiles, [row /
+// R][center][row % R]: first those of the rows that all centers share, then, for each center as if
+// alone, those of its own rows.
+#pragma once
+#include "walk.h"
+
+namespace {
+
+constexpr int REGION = LIST + 16;
+constexpr int SCORES = 2 * BLOCK * REGION;
+
+INLINE constexpr int own_scores(int q) { return (BLOCK + q) * REGION; }
+
+template <int N, class T>
+INLINE void dots(const T *x, const T *data, int width, const Rows<T> &rows, T *s) {
+    constexpr int R = 8 / N;
+    for (int t = 0; t < rows.padded; t += R, s += 8) {
+        const T *r[R];
+        UNROLL for (int j = 0; j < R; j++) r[j] = data + int64_t(rows.row[t + j]) * width;
+        Vec<T> a[8] = {};
+        for (int c = 0; c < width; c += W<T>) {
+            Vec<T> y[R];
+            UNROLL for (int j = 0; j < R; j++) {
+                y[j] = load(r[j] + c);
+                KEEP(y[j]);
+            }
+            UNROLL for (int q = 0; q < N; q++) {
+                Vec<T> xq = load(x + q * width + c);
+                KEEP(xq);
+                UNROLL for (int j = 0; j < R; j++) a[q * R + j] += xq * y[j];
+            }
+        }
+        sum8<T>(a, s);
+    }
+}
+
+// Scores of all pairs of the block: x[center] . data[row]
+template <int N, class T>
+INLINE void block_dots(const T *x, const T *data, int width, const Lists<T> &lists, T *s) {
+    dots<N>(x, data, width, lists.common, s);
+    for (int q = 0; q < N; q++)
+        dots<1>(x + q * width, data, width, lists.extra[q], s + own_scores(q));
+}
+
+// a[q] += sum over t of s[q][t] data[row[t]], for C vectors of channels. U rows go to sums of their
+// own, so that there are always eight chains of additions to hide their latency.
+template <int N, int C, int U, class T>
+INLINE void accumulate_channels(const T *s, const T *data, int width, const Rows<T> &rows, T *a) {
+    constexpr int R = 8 / N;
+    Vec<T> sum[U][N][C] = {};
+    UNROLL for (int q = 0; q < N; q++) UNROLL for (int c = 0; c < C; c++) sum[0][q][c] =
+        load(a + q * width + c * W<T>);
+    for (int t = 0; t < rows.n; t += R) {
+        UNROLL for (int j = 0; j < R; j++) {
+            const T *row = data + int64_t(rows.row[t + j]) * width;
+            Vec<T> y[C];
+            UNROLL for (int c = 0; c < C; c++) y[c] = load(row + c * W<T>);
+            UNROLL for (int q = 0; q < N; q++) {
+                const Vec<T> p = fill(s[t * 8 / R + q * R + j]);
+                UNROLL for (int c = 0; c < C; c++) sum[j % U][q][c] += p * y[c];
+            }
+        }
+    }
+    UNROLL for (int q = 0; q < N; q++) {
+        UNROLL for (int c = 0; c < C; c++) {
+            UNROLL for (int u = 1; u < U; u++) sum[0][q][c] += sum[u][q][c];
+            store(a + q * width + c * W<T>, sum[0][q][c]);
+        }
+    }
+}
+
+template <int N, class T>
+INLINE void accumulate(const T *s, const T *data, int width, const Rows<T> &rows, T *a) {
+    if (!rows.n)
+        return;
+    constexpr int C = N == 1 ? 4 : 8 / N, U = N == 1 ? 2 : 1;
+    int c = 0;
+    for (; c + C * W<T> <= width; c += C * W<T>)
+        accumulate_channels<N, C, U>(s, data + c, width, rows, a + c);
+    if (C > 2 && c + 2 * W<T> <= width) {
+        accumulate_channels<N, 2, 2>(s, data + c, width, rows, a + c);
+        c += 2 * W<T>;
+    }
+    for (; c < width; c += W<T>)
+        accumulate_channels<N, 1, 2>(s, data + c, width, rows, a + c);
+}
+
+template <int N, class T>
+INLINE void block_accumulate(const T *s, const T *data, int width, const Lists<T> &lists, T *a) {
+    accumulate<N>(s, data, width, lists.common, a);
+    for (int q = 0; q < N; q++)
+        accumulate<1>(s + own_scores(q), data, width, lists.extra[q], a + q * width);
+}
+
+// Values per row for W scores from x on.
+template <int N, class T, int... I> INLINE Vec<T> spread(const T *values, int x, Lanes<I...>) {
+    constexpr int R = 8 / N;
+    if constexpr (R >= W<T>)
+        return load(values + x / 8 * R + x % R);
+    const Vec<T> v = load(values + x / 8 * R);
+    return __builtin_shufflevector(v, v, (I / 8 * R + I % R)...);
+}
+template <int N, class T> INLINE Vec<T> spread(const T *values, int x) {
+    return spread<N>(values, x, typename Count<W<T>>::type());
+}
+
+template <class T> struct Softmax {
+    T max, sum;
+};
+
+// f(sum) over tiled scores of N centers, in lanes that repeat every 8 scores; `combine` joins them
+// for each center.
+template <int N, class T> struct PerCenter {
+    static constexpr int vectors = W<T> < 8 ? 8 / W<T> : 1, lanes = vectors * W<T>, R = 8 / N;
+    Vec<T> v[vectors];
+
+    explicit PerCenter(const T *values) {
+        T lane[lanes];
+        for (int i = 0; i < lanes; i++)
+            lane[i] = values[min(i % 8 / R, N - 1)];
+        UNROLL for (int u = 0; u < vectors; u++) v[u] = load(lane + u * W<T>);
+    }
+    void largest(T *values) const {
+        T lane[lanes];
+        UNROLL for (int u = 0; u < vectors; u++) store(lane + u * W<T>, v[u]);
+        for (int i = 0; i < lanes; i++)
+            if (i % 8 / R < N)
+                values[i % 8 / R] = max(values[i % 8 / R], lane[i]);
+    }
+    void add_to(T *values) const {
+        T lane[lanes];
+        UNROLL for (int u = 0; u < vectors; u++) store(lane + u * W<T>, v[u]);
+        for (int i = 0; i < lanes; i++)
+            if (i % 8 / R < N)
+                values[i % 8 / R] += lane[i];
+    }
+};
+
+// Adds the weights' logarithms to the scores, and finds their largest.
+template <int N, class T> INLINE void raise(T *s, const Rows<T> &rows, T *top) {
+    PerCenter<N, T> m(top);
+    for (int x = 0; x < rows.padded / (8 / N) * 8; x += m.lanes) {
+        UNROLL for (int u = 0; u < m.vectors; u++) {
+            const int at = x + u * W<T>;
+            const Vec<T> y = load(s + at) + spread<N>(rows.bias, at);
+            store(s + at, y);
+            m.v[u] = y > m.v[u] ? y : m.v[u];
+        }
+    }
+    m.largest(top);
+}
+
+template <int N, class T>
+INLINE void exponentiate(T *s, const Rows<T> &rows, const T *base, T *total) {
+    const T zero[N] = {};
+    const PerCenter<N, T> b(base);
+    PerCenter<N, T> sums(zero);
+    for (int x = 0; x < rows.padded / (8 / N) * 8; x += b.lanes) {
+        UNROLL for (int u = 0; u < b.vectors; u++) {
+            const Vec<T> p = exp2<T>(load(s + x + u * W<T>) - b.v[u]);
+            store(s + x + u * W<T>, p);
+            sums.v[u] += p;
+        }
+    }
+    sums.add_to(total);
+}
+
+// Turns scores into weights relative to the running maximum; factor is what earlier sums are to be
+// multiplied by.
+template <int N, class T>
+INLINE void online_softmax(T *s, const Lists<T> &lists, Softmax<T> *state, T *factor) {
+    T top[N], base[N], total[N];
+    for (int q = 0; q < N; q++)
+        top[q] = state[q].max;
+    raise<N>(s, lists.common, top);
+    for (int q = 0; q < N; q++)
+        raise<1>(s + own_scores(q), lists.extra[q], top + q);
+    for (int q = 0; q < N; q++) {
+        base[q] = top[q] > T(-INFINITY) ? top[q] : 0;
+        factor[q] = top[q] > state[q].max ? exp2<T>(fill<T>(state[q].max - top[q]))[0] : T(1);
+        total[q] = state[q].sum * factor[q];
+    }
+    exponentiate<N>(s, lists.common, base, total);
+    for (int q = 0; q < N; q++)
+        exponentiate<1>(s + own_scores(q), lists.extra[q], base + q, total + q);
+    for (int q = 0; q < N; q++)
+        state[q] = {top[q], total[q]};
+}
+
+// Scores s and dP = dO . v become weights P and dS = P (dP - delta); lse and delta per center.
+template <int N, class T>
+INLINE void differentiate_queries(T *s, T *ds, const Rows<T> &rows, const T *lse, const T *delta) {
+    const PerCenter<N, T> l(lse), d(delta);
+    for (int x = 0; x < rows.padded / (8 / N) * 8; x += l.lanes) {
+        UNROLL for (int u = 0; u < l.vectors; u++) {
+            const int at = x + u * W<T>;
+            const Vec<T> p = exp2<T>(load(s + at) + spread<N>(rows.bias, at) - l.v[u]);
+            store(ds + at, p * (load(ds + at) - d.v[u]));
+        }
+    }
+}
+
+// The same with lse (less the bias) and delta per row.
+template <int N, class T>
+INLINE void differentiate_keys(T *s, T *ds, const Rows<T> &rows, const T *lse, const T *delta) {
+    for (int x = 0; x < rows.padded / (8 / N) * 8; x += W<T>) {
+        const Vec<T> p = exp2<T>(load(s + x) - spread<N>(lse, x));
+        store(s + x, p);
+        store(ds + x, p * (load(ds + x) - spread<N>(delta, x)));
+    }
+}
+
+}  // namespace

@@ -1,0 +1,70 @@
+// Memory of a call.
+#pragma once
+#include "simd.h"
+#include "spherule.h"
+#include <stdlib.h>
+
+namespace {
+
+template <class T> struct Buffer {
+    T *data;
+    explicit Buffer(int64_t n)
+        : data((T *)aligned_alloc(64, size_t(n * int64_t(sizeof(T)) + 64) / 64 * 64)) {}
+    ~Buffer() { free(data); }
+    Buffer(const Buffer &) = delete;
+    Buffer &operator=(const Buffer &) = delete;
+};
+
+// A whole tensor as rows [batch and head][point][channel], channels padded to whole vectors.
+template <class T> struct Packed {
+    int64_t points;
+    int dim, width;
+    T *data = nullptr;
+    Packed(int64_t points, int64_t dim)
+        : points(points), dim(int(dim)), width(int((dim + W<T> - 1) / W<T> * W<T>)) {}
+    T *row(int64_t matrix, int64_t point) const { return data + (matrix * points + point) * width; }
+};
+
+// One block for all packed tensors. The last one is kept for the next call, since fresh pages from
+// the system cost a tenth of the time.
+class Scratch {
+    struct Block {
+        size_t size;
+    };
+    static constexpr size_t header = 64, keep = size_t(256) << 20;
+    static inline Block *kept = nullptr;
+    Block *block;
+
+  public:
+    template <class T, int N> Scratch(const spherule_problem &p, Packed<T> *const (&tensors)[N]) {
+        size_t size = header;
+        size_t offset[N];
+        for (int i = 0; i < N; i++) {
+            offset[i] = size;
+            size +=
+                (size_t(p.batch * p.heads * tensors[i]->points * tensors[i]->width) * sizeof(T) +
+                 63) /
+                64 * 64;
+        }
+        block = __atomic_exchange_n(&kept, nullptr, __ATOMIC_ACQ_REL);
+        if (!block || block->size < size) {
+            free(block);
+            block = (Block *)aligned_alloc(64, size);
+            if (!block)
+                return;
+            block->size = size;
+        }
+        for (int i = 0; i < N; i++)
+            tensors[i]->data = (T *)((char *)block + offset[i]);
+    }
+    ~Scratch() {
+        if (block && block->size <= keep)
+            block = __atomic_exchange_n(&kept, block, __ATOMIC_ACQ_REL);
+        free(block);
+    }
+    Scratch(const Scratch &) = delete;
+    Scratch &operator=(const Scratch &) = delete;
+    bool ok() const { return block; }
+};
+
+}  // namespace

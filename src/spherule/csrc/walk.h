@@ -1,0 +1,254 @@
+// The walk over a neighborhood: for blocks of neighboring points of one ring (the centers), lists
+// of the rows of the other side that belong to them. Named from the queries' side; the backward
+// walks the transpose.
+#pragma once
+#include "simd.h"
+#include "spherule.h"
+#include <math.h>
+
+namespace {
+
+constexpr int BLOCK = 4;  // centers in a block, at most
+#ifndef DEV_BLOCK
+#define DEV_BLOCK 4
+#endif
+constexpr int LIST = 512;  // rows in a list, at most
+
+INLINE int64_t floor_div(int64_t x, int64_t d, double inverse) {
+    int64_t q = int64_t(double(x) * inverse);
+    const int64_t r = x - q * d;
+    return r < 0 ? q - 1 : r >= d ? q + 1 : q;
+}
+INLINE int64_t ceil_div(int64_t x, int64_t d, double inverse) { return -floor_div(-x, d, inverse); }
+
+// Rows with an additive log2 weight each.
+template <class T> struct Rows {
+    int n = 0, padded = 0;
+    int32_t row[LIST + 16], end[LIST + 16];  // end: of the row's ring
+    T bias[LIST + 16];
+
+    void add(int64_t first, int count, int64_t ring_end, T b) {
+        // Whole groups of 8: what is written past the end is overwritten or ignored.
+        for (int t = 0; t < count; t += 8) {
+            for (int i = 0; i < 8; i++)
+                row[n + t + i] = int32_t(first + t + i);
+            for (int i = 0; i < 8; i++)
+                end[n + t + i] = int32_t(ring_end);
+            for (int i = 0; i < 8; i++)
+                bias[n + t + i] = b;
+        }
+        n += count;
+    }
+    // Padding repeats a member with weight 0, so that it can bring in no NaN from outside.
+    void pad() {
+        padded = (n + PAD<T> - 1) / PAD<T> * PAD<T>;
+        for (int t = n; t < padded; t++) {
+            row[t] = row[n - 1];
+            end[t] = end[n - 1];
+            bias[t] = T(-INFINITY);
+        }
+    }
+    void turn(int step, int nphi) {
+        for (int t = 0; t < padded; t++) {
+            const int32_t r = row[t] + step;
+            row[t] = r >= end[t] ? r - nphi : r;
+        }
+    }
+};
+
+// The rows that all centers of a block share, and those that single centers have besides.
+template <class T> struct Lists {
+    Rows<T> common, extra[BLOCK];
+
+    void clear() {
+        common.n = 0;
+        for (auto &e : extra)
+            e.n = 0;
+    }
+    void pad() {
+        common.pad();
+        for (auto &e : extra)
+            e.pad();
+    }
+    bool empty() const {
+        int n = common.n;
+        for (auto &e : extra)
+            n += e.n;
+        return n == 0;
+    }
+};
+
+struct Arc {
+    int64_t first, last, inner_first, inner_last;
+};
+
+template <class T> class Walk {
+    spherule_neighborhood nb;
+    const uint8_t *mask;  // of the rows
+    Lists<T> lists;
+    int64_t ring, nq, divisor;
+    double inverse;
+    int block;
+
+    static constexpr double log2e = 1.4426950408889634074;
+
+    double row_bias(int64_t s) const {
+        const double key = nb.key_log_weight ? nb.key_log_weight[s] : 0;
+        const double query = nb.query_log_weight ? nb.query_log_weight[ring] : 0;
+        return (key + query) * log2e;
+    }
+
+    bool whole(int64_t s, int64_t pair) const {
+        return !nb.column_start && nb.inner[pair] >= SPHERULE_UNIT * nq * nb.key.nphi[s];
+    }
+
+    Arc arc(int64_t i, int64_t pair, int64_t nk) const {
+        if (nb.column_start) {
+            const int64_t first = nb.column_start[i], last = first + nb.column_count[i] - 1;
+            return {first, last, first, last};
+        }
+        const int64_t middle = 2 * SPHERULE_UNIT * i * nk - nb.shift[pair];
+        const auto limits = [&](int64_t reach, int64_t &first, int64_t &last) {
+            first = ceil_div(middle - reach, divisor, inverse);
+            last = min(floor_div(middle + reach, divisor, inverse), first + nk - 1);
+        };
+        Arc a;
+        limits(nb.reach[pair], a.first, a.last);
+        if (nb.inner[pair] == nb.reach[pair]) {
+            a.inner_first = a.first, a.inner_last = a.last;
+        } else if (nb.inner[pair] < 0) {
+            a.inner_first = INT64_MAX, a.inner_last = INT64_MIN;
+        } else {
+            limits(nb.inner[pair], a.inner_first, a.inner_last);
+        }
+        return a;
+    }
+
+    // log2 of the soft edge's weight at key j of ring s
+    double taper(int64_t i, int64_t j, int64_t s, int64_t pair) const {
+        const int64_t nk = nb.key.nphi[s];
+        const double offset = double(2 * SPHERULE_UNIT * (j * nq - i * nk) + nb.shift[pair]);
+        const double dphi = offset * M_PI / (double(nq) * double(nk) * double(SPHERULE_UNIT));
+        const double a = sin((nb.query.theta[ring] - nb.key.theta[s]) / 2), b = sin(dphi / 2);
+        const double h = a * a + sin(nb.query.theta[ring]) * sin(nb.key.theta[s]) * b * b;
+        const double distance = 2 * asin(sqrt(min(h, 1.0)));
+        return log2(max(0.0, min(1.0, (nb.cutoff - distance) / nb.edge_width + 0.5)));
+    }
+
+    template <class Visit>
+    void add(Rows<T> &list, int64_t first, int64_t last, int64_t s, const Visit &flush, double bias,
+             int64_t i = 0, int64_t pair = -1, const Arc *own = nullptr) {
+        const int64_t nk = nb.key.nphi[s], start = nb.key.ringstart[s], end = start + nk;
+        while (first <= last) {
+            if (list.n == LIST)
+                flush();
+            const int64_t j = first < 0 ? first + nk : first >= nk ? first - nk : first;
+            int64_t count = min(min(last - first + 1, nk - j), int64_t(LIST - list.n));
+            const bool soft = own && nb.edge_width > 0;
+            if (mask || soft) {
+                count = 1;
+                const bool inside =
+                    !soft || (own->inner_first <= first && first <= own->inner_last);
+                const double b = !inside ? bias + taper(i, first, s, pair) : bias;
+                if (b > -INFINITY && (!mask || mask[start + j]))
+                    list.add(start + j, 1, end, T(b));
+            } else {
+                list.add(start + j, int(count), end, T(bias));
+            }
+            first += count;
+        }
+    }
+
+    template <class Flush> void build(int64_t i, int n, const Flush &flush) {
+        lists.clear();
+        for (int64_t p = nb.pairs[ring]; p < nb.pairs[ring + 1]; p++) {
+            const int64_t s = nb.first[ring] + p - nb.pairs[ring], nk = nb.key.nphi[s];
+            const double bias = row_bias(s);
+            if (bias == -INFINITY || whole(s, p))
+                continue;
+            Arc a[BLOCK], all = {0, 0, INT64_MIN, INT64_MAX};
+            for (int q = 0; q < n; q++) {
+                a[q] = arc(i + q, p, nk);
+                all.inner_first = max(all.inner_first, a[q].inner_first);
+                all.inner_last = min(all.inner_last, a[q].inner_last);
+            }
+            const bool shared = all.inner_first <= all.inner_last;
+            if (shared)
+                add(lists.common, all.inner_first, all.inner_last, s, flush, bias);
+            for (int q = 0; q < n; q++) {
+                const int64_t before = shared ? all.inner_first - 1 : a[q].last;
+                add(lists.extra[q], a[q].first, before, s, flush, bias, i + q, p, &a[q]);
+                if (shared)
+                    add(lists.extra[q], all.inner_last + 1, a[q].last, s, flush, bias, i + q, p,
+                        &a[q]);
+            }
+        }
+    }
+
+    // Where all rings have as many points, the lists of one block are those of the one before,
+    // turned.
+    bool turns() const {
+        if (mask || nb.column_start)
+            return false;
+        for (int64_t p = nb.pairs[ring]; p < nb.pairs[ring + 1]; p++)
+            if (nb.key.nphi[nb.first[ring] + p - nb.pairs[ring]] != nq)
+                return false;
+        return true;
+    }
+
+  public:
+    void start(const spherule_neighborhood &neighborhood, const uint8_t *row_mask,
+               int64_t center_ring) {
+        nb = neighborhood, mask = row_mask, ring = center_ring;
+        nq = nb.query.nphi[ring], divisor = 2 * SPHERULE_UNIT * nq, inverse = 1.0 / double(divisor);
+        block = DEV_BLOCK;
+    }
+
+    // Calls visit(first center, centers, lists), perhaps several times for a block, for centers
+    // begin to end.
+    template <class Visit> void blocks(int64_t begin, int64_t end, const Visit &visit) {
+        const auto size = [&](int64_t i) { return int(min(end - i, int64_t(block))); };
+
+        // Rings that lie in the disk as a whole are the same for every center: blocks inside, rows
+        // outside, so that rows stay in the cache.
+        const auto everywhere = [&] {
+            if (!lists.common.n)
+                return;
+            lists.pad();
+            for (int64_t i = begin; i < end; i += block)
+                visit(i, size(i), lists);
+            lists.clear();
+        };
+        lists.clear();
+        for (int64_t p = nb.pairs[ring]; p < nb.pairs[ring + 1]; p++) {
+            const int64_t s = nb.first[ring] + p - nb.pairs[ring];
+            const double bias = row_bias(s);
+            if (bias > -INFINITY && whole(s, p))
+                add(lists.common, 0, nb.key.nphi[s] - 1, s, everywhere, bias);
+        }
+        everywhere();
+
+        bool again = false;
+        for (int64_t i = begin; i < end; i += block) {
+            if (again && size(i) == block) {
+                lists.common.turn(block, int(nq));
+                for (int q = 0; q < block; q++)
+                    lists.extra[q].turn(block, int(nq));
+            } else {
+                bool flushed = false;
+                build(i, size(i), [&] {
+                    lists.pad();
+                    visit(i, size(i), lists);
+                    lists.clear();
+                    flushed = true;
+                });
+                lists.pad();
+                again = !flushed && turns();
+            }
+            if (!lists.empty())
+                visit(i, size(i), lists);
+        }
+    }
+};
+
+}  // namespace

@@ -1,0 +1,162 @@
+"""Neighborhoods as tables: for each pair of rings, the arc of keys around a query.
+
+Longitudes of two rings with nq and nk points are compared in units of pi / (nq nk UNIT): key j lies
+from query i at
+
+    D = 2 UNIT (j nq - i nk) + shift    (modulo 2 UNIT nq nk),
+
+and belongs to its disk if |D| <= reach. All of it is integers, and `reach` is the same whichever
+ring asks, so membership is exactly symmetric, does not change when a grid is turned onto itself,
+and is the same in every kernel.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spherule.grids import Grid
+
+UNIT = 2**28
+
+# Points on the rim belong to the disk, also when rounding moved them out: six micrometres on the
+# Earth.
+RIM = 1e-12
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Rings:
+    """One side of a neighborhood."""
+
+    theta: NDArray[np.float64]
+    nphi: Ints
+    ringstart: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """What kernels walk along. Query ring r meets `pairs[r + 1] - pairs[r]` key rings from
+    `first[r]` on.
+    """
+
+    query: Rings
+    key: Rings
+    first: Ints
+    pairs: Ints
+    shift: Ints
+    """Per pair of rings: D of the first key from the first query."""
+    reach: Ints
+    """Per pair of rings: the largest |D| in the disk; UNIT nq nk is the whole ring."""
+    inner: Ints
+    """Per pair of rings: the largest |D| of full weight, where a soft edge begins; -1 for none."""
+    order: Ints
+    """Query rings, those with the largest neighborhoods first, for even work among threads."""
+    columns: tuple[Ints, Ints] | None = None
+    """Windows: first key column and number of columns of each query column, in place of the arcs.
+    """
+
+    def pairs_of(self, r: int) -> zip:
+        """(pair, key ring) for the key rings that query ring r meets."""
+        pairs = range(self.pairs[r], self.pairs[r + 1])
+        return zip(pairs, range(self.first[r], self.first[r] + len(pairs)), strict=True)
+
+    def arcs(self, r: int, queries: Ints, pair: int, s: int) -> tuple[Ints, Ints]:
+        """First key (it may lie before or past the ring's ends) and number of keys of queries on
+        ring r, on key ring s.
+        """
+        if self.columns is not None:
+            return self.columns[0][queries], self.columns[1][queries]
+        nq, nk = int(self.query.nphi[r]), int(self.key.nphi[s])
+        middle = 2 * UNIT * nk * queries - self.shift[pair]
+        first = -((self.reach[pair] - middle) // (2 * UNIT * nq))
+        last = (self.reach[pair] + middle) // (2 * UNIT * nq)
+        return first, np.clip(last - first + 1, 0, nk)
+
+    def angle(self, r: int, queries: Ints, keys: Ints, pair: int, s: int) -> NDArray[np.float64]:
+        """Difference of longitude between queries on ring r and keys on ring s."""
+        nq, nk = int(self.query.nphi[r]), int(self.key.nphi[s])
+        return (2 * UNIT * (keys * nq - queries * nk) + self.shift[pair]) * (
+            math.pi / (nq * nk * UNIT)
+        )
+
+
+def disk_table(query: Grid, key: Grid, cutoff: float, edge_width: float) -> Table:
+    """The table of disks of radius `cutoff`, with an edge from cutoff - edge_width / 2 to cutoff +
+    edge_width / 2.
+    """
+    outer, inner = cutoff + edge_width / 2 + RIM, cutoff - edge_width / 2 + RIM
+    distance = np.abs(query.theta[:, None] - key.theta[None, :])
+    met = distance <= outer
+    r, s = np.nonzero(met)
+    nq, nk = query.nphi[r], key.nphi[s]
+    if np.any(nq * nk >= 2**33):
+        raise ValueError(
+            f"rings of {nq.max()} and {nk.max()} points are too fine for 64-bit longitudes"
+        )
+
+    shift = np.rint((key.phi0[s] - query.phi0[r]) * (nq * nk) * (UNIT / math.pi)).astype(np.int64)
+    arguments = (query.theta[r], key.theta[s], distance[r, s], nq * nk)
+    reach = _reach(outer, *arguments)
+    meets = met.sum(axis=1)
+    pairs = np.concatenate([[0], np.cumsum(meets)])
+    keys = np.bincount(r, np.minimum(reach / (UNIT * nq), nk), minlength=query.theta.size)
+    return Table(
+        _rings(query),
+        _rings(key),
+        first=np.argmax(met, axis=1),
+        pairs=pairs,
+        shift=shift,
+        reach=reach,
+        inner=_reach(inner, *arguments) if edge_width else reach,
+        order=np.argsort(-keys, kind="stable"),
+    )
+
+
+def _reach(
+    cutoff: float,
+    theta_q: NDArray[np.float64],
+    theta_k: NDArray[np.float64],
+    distance: NDArray[np.float64],
+    points: Ints,
+) -> Ints:
+    """Half the arc in which disks around one ring meet another, from
+    sin^2(dphi / 2) = sin((c + d) / 2) sin((c - d) / 2) / (sin t sin t').
+
+    The textbook's cosines lose the rings at exactly the distance c to rounding.
+    """
+    above = np.sin((cutoff + distance) / 2) * np.sin(np.maximum(cutoff - distance, 0) / 2)
+    below = np.sin(theta_q) * np.sin(theta_k)
+    # A point at a pole is as near to all points of a ring. So is, to rounding, the antipode of the
+    # pole.
+    whole = (above >= below) | (below < 1e-14) | (cutoff >= math.pi)
+    sine = np.sqrt(np.where(whole, 1.0, above / np.where(whole, 1.0, below)))
+    half = np.where(whole, points * UNIT, np.floor(2 * np.arcsin(sine) * points * (UNIT / math.pi)))
+    return np.where(distance <= cutoff, half, -1).astype(np.int64)
+
+
+def window_table(shape: tuple[int, int], size: tuple[int, int], transposed: bool) -> Table:
+    """The table of windows on a plane; transposed, of the queries whose windows hold a key."""
+    rows, columns = (_interval(n, w, transposed) for n, w in zip(shape, size, strict=True))
+    nlat, nlon = shape
+    rings = Rings(np.zeros(nlat), np.full(nlat, nlon), np.arange(nlat) * nlon)
+    none = np.zeros(0, dtype=np.int64)
+    pairs = np.concatenate([[0], np.cumsum(rows[1])])
+    return Table(
+        rings, rings, rows[0], pairs, none, none, none, np.argsort(-rows[1], kind="stable"), columns
+    )
+
+
+def _interval(n: int, width: int, transposed: bool) -> tuple[Ints, Ints]:
+    start = np.clip(np.arange(n) - width // 2, 0, n - width)
+    if not transposed:
+        return start, np.full(n, width)
+    # Starts never decrease, so the windows that hold a point are neighbors too.
+    first = np.searchsorted(start, np.arange(n) - width + 1, side="left")
+    return first, np.searchsorted(start, np.arange(n), side="right") - first
+
+
+def _rings(grid: Grid) -> Rings:
+    return Rings(grid.theta, grid.nphi, grid.ringstart)

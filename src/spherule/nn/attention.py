@@ -1,0 +1,229 @@
+"""Attention as layers: projections around the ops."""
+
+import math
+from collections.abc import Iterator
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from spherule import ops
+from spherule.geometry import Neighborhood
+from spherule.grids import Grid
+from spherule.nn.checks import flat_field
+
+
+class Projection(nn.Module):
+    """The same linear map at every point, (batch, in, points) to (batch, out, points)."""
+
+    def __init__(self, in_channels: int, out_channels: int, *, bias: bool = False) -> None:
+        super().__init__()
+        bound = 1 / math.sqrt(in_channels)
+        self.weight = nn.Parameter(torch.empty(out_channels, in_channels).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
+
+    def forward(self, x: Tensor, rows: slice = slice(None)) -> Tensor:
+        bias = None if self.bias is None else self.bias[rows]
+        # A convolution is the fast one of torch's ways to multiply channels-first data on the CPU.
+        return F.conv1d(x, self.weight[rows, :, None], bias)
+
+    def extra_repr(self) -> str:
+        return f"{self.weight.shape[1]}, {self.weight.shape[0]}, bias={self.bias is not None}"
+
+
+class SphericalAttention(nn.Module):
+    """Multi-head attention with quadrature weights: global, or within geodesic disks.
+
+    Queries come from `x` on `query_grid` (by default `grid`), keys and values from `context` on
+    `grid` (by default `x` itself). `cutoff=None` attends to the whole sphere; a number of radians
+    only to the disk of that radius, whose edge is `edge_width` wide. `key_channels` and
+    `value_channels` are the widths of the projected keys and values over all heads,
+    `context_channels` that of the context; each is `channels` by default. `dropout` drops attention
+    weights; only global attention forms them, at the price of torch's slower kernel.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        grid: Grid,
+        *,
+        heads: int = 1,
+        cutoff: float | None = None,
+        query_grid: Grid | None = None,
+        edge_width: float = 0.0,
+        key_channels: int | None = None,
+        value_channels: int | None = None,
+        out_channels: int | None = None,
+        context_channels: int | None = None,
+        bias: bool = False,
+        qk_norm: bool = False,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        key_channels = channels if key_channels is None else key_channels
+        value_channels = channels if value_channels is None else value_channels
+        for name, width in (("key_channels", key_channels), ("value_channels", value_channels)):
+            if width % heads:
+                raise ValueError(f"{name}={width} must be a multiple of heads={heads}")
+        if not 0 <= dropout < 1:
+            raise ValueError(f"dropout={dropout} must be in [0, 1)")
+        if dropout and cutoff is not None:
+            raise ValueError(
+                f"dropout={dropout} with cutoff={cutoff}: local attention never forms the weights "
+                "that dropout would drop; put nn.Dropout or drop path behind the layer"
+            )
+        if edge_width and cutoff is None:
+            raise ValueError(
+                f"edge_width={edge_width} needs a cutoff: global attention has no edge"
+            )
+        self.channels = channels
+        self.context_channels = channels if context_channels is None else context_channels
+        self.heads = heads
+        self.cutoff = cutoff
+        self.edge_width = edge_width
+        self.dropout = dropout
+        self.widths = (key_channels, key_channels, value_channels)
+        # One product for queries, keys and values where they come from the same field.
+        self.fused = self.context_channels == channels
+        if self.fused:
+            self.qkv = Projection(channels, sum(self.widths), bias=bias)
+        else:
+            self.q = Projection(channels, key_channels, bias=bias)
+            self.kv = Projection(self.context_channels, key_channels + value_channels, bias=bias)
+        out_channels = channels if out_channels is None else out_channels
+        self.out = Projection(value_channels, out_channels, bias=bias)
+        self.q_norm = nn.RMSNorm(key_channels // heads) if qk_norm else None
+        self.k_norm = nn.RMSNorm(key_channels // heads) if qk_norm else None
+        self._place(grid, query_grid)
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch channels ..."],
+        context: Float[Tensor, "batch context_channels ..."] | None = None,
+        key_mask: Bool[Tensor, "..."] | None = None,
+    ) -> Float[Tensor, "batch out_channels ..."]:
+        """x `(batch, channels, *query_grid.shape)`, context `(batch, channels, *grid.shape)`;
+        `key_mask` `(*grid.shape)` or `(batch, *grid.shape)` is True where a key may be attended to.
+        """
+        x = flat_field(self, "x", x, self.channels, self.query_grid)
+        if context is not None:
+            context = flat_field(self, "context", context, self.context_channels, self.grid)
+        elif self.cross:
+            raise ValueError(
+                f"SphericalAttention: queries on {self.query_grid!r} attend to "
+                f"{self.context_channels} channels on {self.grid!r}: give that field as context"
+            )
+        if key_mask is not None:
+            key_mask = key_mask.flatten(-len(self.grid.shape))
+        q, k, v = (split_heads(part, self.heads) for part in self._project(x, context))
+        if self.q_norm is not None and self.k_norm is not None:
+            q, k = self.q_norm(q), self.k_norm(k)
+        if self.neighborhood is None:
+            dropout = self.dropout if self.training else 0.0
+            y = ops.global_attention(q, k, v, self.grid, key_mask=key_mask, dropout_p=dropout)
+        else:
+            y = ops.neighborhood_attention(q, k, v, self.neighborhood, key_mask=key_mask)
+        return self.out(merge_heads(y)).unflatten(-1, self.query_grid.shape)
+
+    def on(self, grid: Grid, query_grid: Grid | None = None) -> "SphericalAttention":
+        """The same operator, with the same Parameters, on another grid."""
+        twin = SphericalAttention.__new__(SphericalAttention)
+        twin.__dict__.update(self.__dict__)
+        twin._place(grid, query_grid)
+        return twin
+
+    def extra_repr(self) -> str:
+        reach = "global" if self.cutoff is None else f"cutoff={self.cutoff:g}"
+        edge = f", edge_width={self.edge_width:g}" if self.edge_width else ""
+        cross = "" if self.query_grid == self.grid else f", query_grid={self.query_grid.name}"
+        return f"{self.grid.name}, heads={self.heads}, {reach}{edge}{cross}"
+
+    def _place(self, grid: Grid, query_grid: Grid | None) -> None:
+        self.grid = grid
+        self.query_grid = grid if query_grid is None else query_grid
+        self.cross = self.query_grid != grid or not self.fused
+        self.neighborhood = (
+            None
+            if self.cutoff is None
+            else Neighborhood.disk(self.query_grid, grid, self.cutoff, edge_width=self.edge_width)
+        )
+
+    def _project(self, x: Tensor, context: Tensor | None) -> Iterator[Tensor]:
+        if not self.fused:
+            assert context is not None
+            yield self.q(x)
+            yield from self.kv(context).split(self.widths[1:], dim=1)
+        elif context is None:
+            yield from self.qkv(x).split(self.widths, dim=1)
+        else:
+            first = self.widths[0]
+            yield self.qkv(x, slice(0, first))
+            yield from self.qkv(context, slice(first, None)).split(self.widths[1:], dim=1)
+
+
+class PlanarAttention(nn.Module):
+    """The baseline that takes the grid for a plane: all points alike, global or in a window.
+
+    `window=7` attends to 7x7 points, shifted inside at the borders; they do not wrap.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        grid: Grid,
+        *,
+        heads: int = 1,
+        window: int | None = None,
+        out_bias: bool = False,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if channels % heads:
+            raise ValueError(f"channels={channels} must be a multiple of heads={heads}")
+        if window is not None and not grid.regular:
+            raise ValueError(
+                f"window={window} needs rows and columns, which {grid!r} does not have"
+            )
+        if dropout and window is not None:
+            raise ValueError(
+                f"dropout={dropout} with window={window}: only global attention has it"
+            )
+        self.channels = channels
+        self.grid = grid
+        self.heads = heads
+        self.window = window
+        self.dropout = dropout
+        self.neighborhood = None
+        if window is not None:
+            rows, columns = grid.shape
+            self.neighborhood = Neighborhood.window((rows, columns), (window, window))
+        self.qkv = Projection(channels, 3 * channels)
+        self.out = Projection(channels, channels, bias=out_bias)
+
+    def forward(
+        self, x: Float[Tensor, "batch channels ..."]
+    ) -> Float[Tensor, "batch channels ..."]:
+        flat = flat_field(self, "x", x, self.channels, self.grid)
+        q, k, v = (split_heads(part, self.heads) for part in self.qkv(flat).chunk(3, dim=1))
+        if self.neighborhood is None:
+            dropout = self.dropout if self.training else 0.0
+            q, k, v = (part.contiguous() for part in (q, k, v))
+            y = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout)
+        else:
+            y = ops.neighborhood_attention(q, k, v, self.neighborhood)
+        return self.out(merge_heads(y)).unflatten(-1, self.grid.shape)
+
+    def extra_repr(self) -> str:
+        reach = "global" if self.window is None else f"window={self.window}"
+        return f"{self.grid.name}, heads={self.heads}, {reach}"
+
+
+def split_heads(x: Float[Tensor, "batch channels points"], heads: int) -> Tensor:
+    """(batch, channels, points) to (batch, heads, points, dim), a view."""
+    return x.unflatten(1, (heads, -1)).mT
+
+
+def merge_heads(x: Float[Tensor, "batch heads points dim"]) -> Tensor:
+    """(batch, heads, points, dim) to (batch, channels, points)."""
+    return x.mT.flatten(1, 2)

@@ -1,0 +1,74 @@
+"""What Transformers are built of: drop path, the multilayer perceptron, the pre-norm block."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from spherule.nn.attention import Projection
+
+
+class DropPath(nn.Module):
+    """While training, a whole branch is left out of a sample with probability `rate`."""
+
+    def __init__(self, rate: float) -> None:
+        super().__init__()
+        if not 0 <= rate < 1:
+            raise ValueError(f"drop_path={rate} must be in [0, 1)")
+        self.rate = rate
+
+    def forward(self, x: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch ..."]:
+        if not self.training or self.rate == 0:
+            return x
+        keep = torch.rand(x.shape[0], *[1] * (x.ndim - 1), device=x.device) >= self.rate
+        return x * keep.to(x.dtype) / (1 - self.rate)
+
+    def extra_repr(self) -> str:
+        return f"{self.rate:g}"
+
+
+class Mlp(nn.Module):
+    """Two linear maps at every point with a GELU between; only the first has a bias."""
+
+    def __init__(self, channels: int, hidden: int, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.first = Projection(channels, hidden, bias=True)
+        self.second = Projection(hidden, channels)
+        self.activation = nn.GELU()
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self, x: Float[Tensor, "batch channels ..."]
+    ) -> Float[Tensor, "batch channels ..."]:
+        hidden = self.activation(self.first(x.flatten(2)))
+        return self.dropout(self.second(hidden)).view_as(x)
+
+
+class Block(nn.Module):
+    """A pre-norm block: position added, then attention and a feed-forward part, each on a residual
+    branch.
+    """
+
+    def __init__(
+        self,
+        position: nn.Module,
+        attention_norm: nn.Module,
+        attention: nn.Module,
+        feed_forward_norm: nn.Module,
+        feed_forward: nn.Module,
+        *,
+        drop_path: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.position = position
+        self.attention_norm = attention_norm
+        self.attention = attention
+        self.feed_forward_norm = feed_forward_norm
+        self.feed_forward = feed_forward
+        self.drop_path = DropPath(drop_path)
+
+    def forward(
+        self, x: Float[Tensor, "batch channels ..."]
+    ) -> Float[Tensor, "batch channels ..."]:
+        x = self.position(x)
+        x = x + self.drop_path(self.attention(self.attention_norm(x)))
+        return x + self.drop_path(self.feed_forward(self.feed_forward_norm(x)))

@@ -1,0 +1,58 @@
+"""Normalisations of fields (batch, channels, *grid.shape)."""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from spherule.grids import Grid
+from spherule.nn.checks import flat_field
+
+
+class SphericalInstanceNorm(nn.Module):
+    """Each channel of each sample to mean 0 and variance 1 over the sphere, then scaled and
+    shifted.
+
+    Mean and variance are integrals by the grid's weights, so that poles are not counted over and
+    over.
+    """
+
+    weights: Tensor
+
+    def __init__(self, channels: int, grid: Grid, *, eps: float = 1e-5) -> None:
+        super().__init__()
+        self.grid = grid
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
+        weights = torch.tensor(grid.weights / grid.weights.sum(), device="cpu").flatten()
+        self.register_buffer("weights", weights.float(), persistent=False)
+
+    def forward(
+        self, x: Float[Tensor, "batch channels ..."]
+    ) -> Float[Tensor, "batch channels ..."]:
+        flat = flat_field(self, "x", x, self.weight.shape[0], self.grid)
+        weights = self.weights.to(flat.dtype)
+        centred = flat - (flat @ weights)[..., None]
+        variance = centred.square() @ weights
+        scale = self.weight * (variance + self.eps).rsqrt()
+        return torch.addcmul(self.bias[:, None], centred, scale[..., None]).view_as(x)
+
+
+class PlainInstanceNorm(nn.GroupNorm):
+    """Instance norm with all points alike, whatever area they stand for."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__(channels, channels)
+
+
+class ChannelNorm(nn.LayerNorm):
+    """Layer norm over the channels at each point of a channels-first field."""
+
+    def forward(
+        self, x: Float[Tensor, "batch channels ..."]
+    ) -> Float[Tensor, "batch channels ..."]:
+        flat = x.flatten(2).mT
+        return F.layer_norm(
+            flat, self.normalized_shape, self.weight, self.bias, self.eps
+        ).mT.view_as(x)

@@ -1,0 +1,34 @@
+"""Bilinear resampling as a layer, so that compiled programs see plain tensors."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from spherule.geometry.interpolation import bilinear_entries
+from spherule.grids import Grid
+from spherule.ops.sparse import SparseMap
+
+
+class Resample(nn.Module):
+    """`ops.resample` between two fixed grids."""
+
+    def __init__(self, source: Grid, target: Grid) -> None:
+        super().__init__()
+        self.source, self.target = source, target
+        entries = bilinear_entries(source, target.point_theta, target.point_phi)
+        matrix = SparseMap.build(
+            *entries, (target.size, source.size), torch.float32, torch.device("cpu")
+        )
+        for name, tensor in matrix._asdict().items():
+            self.register_buffer(name, tensor, persistent=False)
+
+    def forward(
+        self, x: Float[Tensor, "batch channels ..."]
+    ) -> Float[Tensor, "batch channels ..."]:
+        matrix = SparseMap(*(getattr(self, name) for name in SparseMap._fields))
+        # In float32 whatever the precision around: sparse products know no 16 bit.
+        y = matrix(x.flatten(2).to(matrix.weight.dtype)).to(x.dtype)
+        return y.unflatten(-1, self.target.shape)
+
+    def extra_repr(self) -> str:
+        return f"{self.source.name} -> {self.target.name}"

@@ -1,0 +1,128 @@
+"""Attention over the whole sphere: dense attention with quadrature weights inside the softmax."""
+
+import math
+from functools import lru_cache
+from typing import Literal, overload
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from spherule.grids import Grid
+from spherule.ops.neighborhood_attention import check_qkv
+
+
+@overload
+def global_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    key_grid: Grid,
+    *,
+    scale: float | None = ...,
+    key_mask: Tensor | None = ...,
+    dropout_p: float = ...,
+    return_lse: Literal[False] = ...,
+) -> Tensor: ...
+@overload
+def global_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    key_grid: Grid,
+    *,
+    scale: float | None = ...,
+    key_mask: Tensor | None = ...,
+    dropout_p: float = ...,
+    return_lse: Literal[True],
+) -> tuple[Tensor, Tensor]: ...
+def global_attention(
+    q: Float[Tensor, "batch heads queries dim"],
+    k: Float[Tensor, "batch heads keys dim"],
+    v: Float[Tensor, "batch heads keys value_dim"],
+    key_grid: Grid,
+    *,
+    scale: float | None = None,
+    key_mask: Bool[Tensor, "*batch keys"] | None = None,
+    dropout_p: float = 0.0,
+    return_lse: bool = False,
+) -> Float[Tensor, "batch heads queries value_dim"] | tuple[Tensor, Tensor]:
+    """Softmax average of v over all keys, with quadrature weights (discrete full attention).
+
+    `scale` is 1 / sqrt(dim) by default. `key_mask` is true for the keys that count; a query without
+    any gets zeros. With `return_lse` also the logarithm of the softmax denominator. Dropout and
+    `return_lse` leave torch's fused kernel: both hold all scores in memory.
+    """
+    if not isinstance(key_grid, Grid):
+        raise TypeError(f"key_grid: expected a Grid, got {type(key_grid).__name__}")
+    check_qkv(q, k, v, key_mask)
+    if k.shape[2] != key_grid.size:
+        raise ValueError(f"k has {k.shape[2]} points, but {key_grid!r} has {key_grid.size}")
+    kind, dtype = q.device.type, q.dtype
+    if torch.is_autocast_enabled(kind) and dtype != torch.float64:
+        dtype = torch.get_autocast_dtype(kind)
+    scale = q.shape[-1] ** -0.5 if scale is None else float(scale)
+    with torch.autocast(kind, enabled=False):
+        # 16 bits are too few for log weights; on a CPU they are not faster either. The CUDA kernels
+        # that want their log weights as key channels belong here.
+        wide = torch.promote_types(dtype, torch.float32)
+        q, k, v = (x.to(dtype).to(wide) for x in (q, k, v))
+        log_w = _log_weights(key_grid, key_mask, q)
+        empty = None
+        if log_w is not None:
+            k, v = (x.masked_fill((log_w == -math.inf).transpose(-1, -2), 0) for x in (k, v))
+            empty = (log_w == -math.inf).all(dim=-1, keepdim=True)
+            log_w = log_w.masked_fill(empty, 0)
+        if return_lse:
+            out, lse = _explicit(q, k, v, log_w, scale, dropout_p)
+        else:
+            out = _fused(q, k, v, log_w, scale, dropout_p)
+        if empty is not None:
+            out = out.masked_fill(empty, 0)
+    if not return_lse:
+        return out.to(dtype)
+    return out.to(dtype), lse if empty is None else lse.masked_fill(empty[..., 0], -math.inf)
+
+
+def _fused(
+    q: Tensor, k: Tensor, v: Tensor, log_w: Tensor | None, scale: float, dropout_p: float
+) -> Tensor:
+    # torch leaves its fused CPU kernel for transposed views, for masks without four dimensions and
+    # for a value dim unlike the key dim, at three times the cost. Channels of zeros change no
+    # product.
+    dim, value_dim = q.shape[-1], v.shape[-1]
+    q, k = (F.pad(x, (0, max(0, value_dim - dim))).contiguous() for x in (q, k))
+    v = F.pad(v, (0, max(0, dim - value_dim))).contiguous()
+    out = F.scaled_dot_product_attention(q, k, v, attn_mask=log_w, dropout_p=dropout_p, scale=scale)
+    return out[..., :value_dim]
+
+
+def _explicit(
+    q: Tensor, k: Tensor, v: Tensor, log_w: Tensor | None, scale: float, dropout_p: float
+) -> tuple[Tensor, Tensor]:
+    s = q @ k.transpose(-1, -2) * scale
+    if log_w is not None:
+        s = s + log_w
+    lse = s.logsumexp(dim=-1)
+    return F.dropout((s - lse[..., None]).exp(), dropout_p) @ v, lse
+
+
+def _log_weights(grid: Grid, key_mask: Tensor | None, like: Tensor) -> Tensor | None:
+    """(batch or 1, 1, 1, keys); -inf for keys that do not count."""
+    log_w = _grid_log_weights(grid).to(like)[None, None, None, :]
+    if key_mask is None:
+        return log_w
+    mask = key_mask.reshape(-1, 1, 1, key_mask.shape[-1])
+    return log_w.masked_fill(~mask, -math.inf)
+
+
+# A constant to torch.compile, which cannot follow numpy.
+@torch.compiler.assume_constant_result
+def _grid_log_weights(grid: Grid) -> Tensor:
+    return _cached_log_weights(grid)
+
+
+@lru_cache(maxsize=64)
+def _cached_log_weights(grid: Grid) -> Tensor:
+    return torch.from_numpy(grid.weights.reshape(-1).copy()).log()

@@ -1,0 +1,187 @@
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+from spherule import Grid
+from spherule.geometry.neighborhood import Neighborhood
+
+GRIDS = ["gauss:8x16", "clenshaw_curtis:9x15", "equiangular:8x12", "fejer:6x13@0.5", "H3", "O5"]
+
+
+def distances(a: Grid, b: Grid) -> np.ndarray:
+    chord = np.linalg.norm(a.xyz[:, None] - b.xyz[None], axis=-1)
+    return 2 * np.arcsin(np.minimum(chord / 2, 1))
+
+
+def members(neighborhood: Neighborhood) -> np.ndarray:
+    dense = np.zeros((neighborhood.queries, neighborhood.keys), int)
+    for i in range(neighborhood.queries):
+        np.add.at(dense[i], neighborhood.indices(i), 1)
+    return dense
+
+
+@pytest.mark.parametrize("cutoff", [0.7, 1.3, 2.6, math.pi])
+@pytest.mark.parametrize("key", GRIDS)
+@pytest.mark.parametrize("query", GRIDS)
+def test_members_are_the_points_within_the_cutoff(query: str, key: str, cutoff: float) -> None:
+    query, key = Grid.from_name(query), Grid.from_name(key)
+    neighborhood = Neighborhood.disk(query, key, cutoff)
+    dense, distance = members(neighborhood), distances(query, key)
+    assert dense.max() == 1
+    clear = np.abs(distance - cutoff) > 1e-9
+    assert np.array_equal(dense[clear], (distance <= cutoff)[clear])
+    assert np.array_equal(dense.sum(axis=1), neighborhood.counts())
+    assert np.array_equal(members(neighborhood.transpose), dense.T)
+
+
+@pytest.mark.parametrize("degrees", [2, 4, 10])
+def test_points_on_the_rim_are_inside_on_both_sides(degrees: int) -> None:
+    grid = Grid.clenshaw_curtis(91, 180)
+    table = Neighborhood.disk(grid, grid, math.radians(degrees)).table
+    steps = degrees // 2
+    rings = np.arange(91)
+    assert np.array_equal(table.first, np.maximum(rings - steps, 0))
+    last = table.first + np.diff(table.pairs) - 1
+    assert np.array_equal(last, np.minimum(rings + steps, 90))
+    # Along the equator too, where the rim lies on points of the same ring.
+    around = Neighborhood.disk(grid, grid, math.radians(degrees)).indices(45 * 180 + 90)
+    on_ring = around[around // 180 == 45] % 180
+    assert np.array_equal(on_ring, np.arange(90 - steps, 91 + steps))
+
+
+@pytest.mark.parametrize("name", GRIDS)
+@pytest.mark.filterwarnings("ignore:cutoff=.* is below the spacing")
+def test_every_point_is_in_its_own_disk(name: str) -> None:
+    grid = Grid.from_name(name)
+    # Unweighted, since a pole of weight 0 would be a disk without keys.
+    tiny = Neighborhood.disk(grid, grid, 1e-3, weighted=False)
+    assert np.all(np.diag(members(tiny)) == 1)
+
+
+@pytest.mark.parametrize("name", ["gauss:8x16", "H3", "O5"])
+def test_turning_a_grid_onto_itself_turns_the_members(name: str) -> None:
+    grid = Grid.from_name(name)
+    dense = members(Neighborhood.disk(grid, grid, 0.9))
+    symmetry = np.gcd.reduce(grid.nphi)
+    columns = np.arange(grid.size) - np.repeat(grid.ringstart, grid.nphi)
+    nphi, start = np.repeat(grid.nphi, grid.nphi), np.repeat(grid.ringstart, grid.nphi)
+    turned = start + (columns + nphi // symmetry) % nphi
+    assert np.array_equal(dense[np.ix_(turned, turned)], dense)
+
+
+def test_members_do_not_depend_on_where_longitude_begins() -> None:
+    a, b = Grid.gauss(10, 20), Grid.octahedral(5)
+    dense = members(Neighborhood.disk(a, b, 0.8))
+    for angle in (0.1, 1 / 3, 2.5):
+        a2, b2 = (Grid.from_rings(g.theta, g.nphi, g.phi0 + angle, g.ring_weights) for g in (a, b))
+        assert np.array_equal(members(Neighborhood.disk(a2, b2, 0.8)), dense)
+
+
+def test_large_disks_stay_small() -> None:
+    grid = Grid.clenshaw_curtis(721, 1440)
+    neighborhood = Neighborhood.disk(grid, grid, math.radians(2))
+    arrays = [a for a in vars(neighborhood.table).values() if isinstance(a, np.ndarray)]
+    assert sum(a.nbytes for a in arrays) < 1e6
+
+
+@pytest.mark.parametrize(("query", "key"), [("gauss:8x16", "gauss:8x16"), ("O5", "gauss:9x14")])
+def test_soft_edge_falls_linearly_with_distance(query: str, key: str) -> None:
+    query, key = Grid.from_name(query), Grid.from_name(key)
+    cutoff, h = 0.9, 0.4
+    neighborhood = Neighborhood.disk(query, key, cutoff, edge_width=h)
+    distance = distances(query, key)
+    taper = np.clip((cutoff + h / 2 - distance) / h, 0, 1)
+    for i in range(query.size):
+        dense = np.zeros(key.size)
+        dense[neighborhood.indices(i)] = neighborhood.weights(i)
+        np.testing.assert_allclose(dense, taper[i] * key.weights.reshape(-1), atol=1e-12)
+
+
+def test_disk_that_reaches_the_antipode_is_the_whole_sphere() -> None:
+    grid = Grid.gauss(6, 12)
+    whole = Neighborhood.disk(grid, grid, 3.0, edge_width=0.4)
+    assert whole == Neighborhood.disk(grid, grid, math.pi)
+    assert np.all(whole.counts() == grid.size)
+    np.testing.assert_allclose(whole.weights(0), grid.weights.reshape(-1), rtol=1e-14)
+
+
+@pytest.mark.parametrize("shape", [(9, 5), (8, 16), (1, 7), (2, 3)])
+def test_window_is_shifted_inside(shape: tuple[int, int]) -> None:
+    window = Neighborhood.window(shape, (7, 7))
+    fit = [min(7, n if n % 2 else n - 1) for n in shape]
+    for i in range(shape[0] * shape[1]):
+        spans = []
+        for at, n, w in zip(divmod(i, shape[1]), shape, fit, strict=True):
+            start = min(max(at - w // 2, 0), n - w)
+            spans.append(np.arange(start, start + w))
+        expected = (spans[0][:, None] * shape[1] + spans[1]).ravel()
+        assert np.array_equal(window.indices(i), expected)
+    assert np.array_equal(members(window.transpose), members(window).T)
+
+
+def test_equal_neighborhoods_are_one_object() -> None:
+    a, b = (Neighborhood.disk(Grid.gauss(8, 16), Grid.healpix(4), 0.7) for _ in range(2))
+    assert a is b
+    assert hash(a) == hash(pickle.loads(pickle.dumps(a)))
+    assert a == pickle.loads(pickle.dumps(a))
+    assert a != Neighborhood.disk(Grid.gauss(8, 16), Grid.healpix(4), 0.7, weighted=False)
+    assert a.transpose.transpose == a
+
+
+@pytest.mark.parametrize(
+    "neighborhood",
+    [
+        Neighborhood.disk(Grid.gauss(8, 16), Grid.octahedral(4), 1 / 3 + 0.4, edge_width=0.1),
+        Neighborhood.disk(Grid.fejer(6, 12), Grid.healpix(2), 1.0, weighted=False),
+        Neighborhood.window((8, 16), (7, 7)),
+    ],
+    ids=lambda n: n.name,
+)
+def test_a_name_says_all(neighborhood: Neighborhood, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spherule.geometry.neighborhood._known", {})
+    assert Neighborhood.from_name(neighborhood.name) == neighborhood
+
+
+GRID = Grid.gauss(8, 16)
+
+
+@pytest.mark.parametrize("cutoff", [0.0, -0.1, math.nan, math.inf])
+def test_cutoff_must_be_an_angle(cutoff: float) -> None:
+    with pytest.raises(ValueError, match=r"cutoff=.* must be in \(0, pi\]"):
+        Neighborhood.disk(GRID, GRID, cutoff)
+
+
+def test_cutoff_in_degrees_gets_a_hint() -> None:
+    with pytest.raises(ValueError, match=r"looks like degrees: use math.radians\(7.5\)"):
+        Neighborhood.disk(GRID, GRID, 7.5)
+
+
+@pytest.mark.parametrize("edge_width", [-0.1, 1.1, math.nan])
+def test_edge_wider_than_the_disk_is_refused(edge_width: float) -> None:
+    with pytest.raises(ValueError, match="edge_width"):
+        Neighborhood.disk(GRID, GRID, 0.5, edge_width=edge_width)
+
+
+def test_disk_without_keys_is_refused() -> None:
+    with pytest.raises(ValueError, match="no key of positive weight"):
+        Neighborhood.disk(GRID, Grid.healpix(1), 0.3)
+
+
+def test_pole_of_weight_zero_alone_is_no_key() -> None:
+    grid = Grid.equiangular(8, 16)
+    with pytest.raises(ValueError, match="no key of positive weight"):
+        Neighborhood.disk(grid, grid, 0.05)
+
+
+def test_cutoff_below_the_spacing_warns_with_counts() -> None:
+    with pytest.warns(UserWarning, match=r"below the spacing .* 1 keys at least"):
+        Neighborhood.disk(GRID, GRID, 0.01)
+
+
+@pytest.mark.parametrize("size", [(6, 7), (0, 3), (7,)])
+@pytest.mark.usefixtures("unchecked")
+def test_window_needs_a_middle(size: tuple) -> None:
+    with pytest.raises(ValueError, match="size="):
+        Neighborhood.window((8, 16), size)
