@@ -40,6 +40,8 @@ sanitize:
 bench: $(SETUP) $(VENV)/.peer
 	$(BIN)/python benchmarks/sht.py
 	$(BIN)/python benchmarks/attention.py
+	$(BIN)/python benchmarks/disco.py
+	$(BIN)/python benchmarks/models.py
 
 $(SETUP): pyproject.toml constraints.txt CMakeLists.txt $(CSRC)
 	$(PYTHON) -m venv $(VENV)

@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 
-from spherule import geometry, grids, nn, ops
+from spherule import geometry, grids, models, nn, ops
 from spherule.geometry import Neighborhood
 from spherule.grids import Grid
 from spherule.ops import equivariance_error
@@ -15,6 +15,7 @@ __all__ = [
     "equivariance_error",
     "geometry",
     "grids",
+    "models",
     "nn",
     "ops",
 ]

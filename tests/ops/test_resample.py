@@ -96,12 +96,12 @@ def test_gradients() -> None:
 
 def test_op_is_well_registered_and_compiles() -> None:
     from spherule.ops.resample import _bilinear
-    from spherule.ops.sparse import _apply
+    from spherule.ops.sparse import sparse_map
 
     source, target = Grid.octahedral(2), Grid.gauss(3, 5)
     matrix = _bilinear(source, target, torch.float64, torch.device("cpu"))
     u = torch.randn(2, source.size, dtype=torch.float64, requires_grad=True)
-    torch.library.opcheck(_apply, (u, *matrix))
+    torch.library.opcheck(sparse_map, (u, *matrix))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])

@@ -44,13 +44,10 @@ class Mlp(nn.Module):
 
 
 class Block(nn.Module):
-    """A pre-norm block: position added, then attention and a feed-forward part, each on a residual
-    branch.
-    """
+    """A pre-norm block: attention, then a feed-forward part, each on a residual branch."""
 
     def __init__(
         self,
-        position: nn.Module,
         attention_norm: nn.Module,
         attention: nn.Module,
         feed_forward_norm: nn.Module,
@@ -59,7 +56,6 @@ class Block(nn.Module):
         drop_path: float = 0.0,
     ) -> None:
         super().__init__()
-        self.position = position
         self.attention_norm = attention_norm
         self.attention = attention
         self.feed_forward_norm = feed_forward_norm
@@ -69,6 +65,5 @@ class Block(nn.Module):
     def forward(
         self, x: Float[Tensor, "batch channels ..."]
     ) -> Float[Tensor, "batch channels ..."]:
-        x = self.position(x)
         x = x + self.drop_path(self.attention(self.attention_norm(x)))
         return x + self.drop_path(self.feed_forward(self.feed_forward_norm(x)))

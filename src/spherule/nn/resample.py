@@ -6,11 +6,13 @@ from torch import Tensor, nn
 
 from spherule.geometry.interpolation import bilinear_entries
 from spherule.grids import Grid
-from spherule.ops.sparse import SparseMap
+from spherule.ops.sparse import SparseMap, sparse_map
 
 
 class Resample(nn.Module):
     """`ops.resample` between two fixed grids."""
+
+    weight: Tensor
 
     def __init__(self, source: Grid, target: Grid) -> None:
         super().__init__()
@@ -25,10 +27,10 @@ class Resample(nn.Module):
     def forward(
         self, x: Float[Tensor, "batch channels ..."]
     ) -> Float[Tensor, "batch channels ..."]:
-        matrix = SparseMap(*(getattr(self, name) for name in SparseMap._fields))
+        matrix = [getattr(self, name) for name in SparseMap._fields]
         # In float32 whatever the precision around: sparse products know no 16 bit.
-        y = matrix(x.flatten(2).to(matrix.weight.dtype)).to(x.dtype)
-        return y.unflatten(-1, self.target.shape)
+        flat = x.flatten(0, 1).flatten(1).to(self.weight.dtype)
+        return sparse_map(flat, *matrix).to(x.dtype).view(*x.shape[:2], *self.target.shape)
 
     def extra_repr(self) -> str:
         return f"{self.source.name} -> {self.target.name}"

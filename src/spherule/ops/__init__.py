@@ -1,5 +1,6 @@
 """Operations on fields: pure functions without parameters."""
 
+from spherule.ops.disco import disco
 from spherule.ops.equivariance import equivariance_error
 from spherule.ops.global_attention import global_attention
 from spherule.ops.integrate import integrate
@@ -12,6 +13,7 @@ from spherule.ops.spectral import inverse_laplacian, laplacian, power_spectrum, 
 from spherule.ops.vector import gradient, vorticity_divergence, wind
 
 __all__ = [
+    "disco",
     "equivariance_error",
     "global_attention",
     "gradient",

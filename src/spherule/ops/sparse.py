@@ -42,13 +42,13 @@ class SparseMap(NamedTuple):
     def __call__(self, x: Tensor) -> Tensor:
         """(..., columns) to (..., rows)."""
         flat = x.reshape(x.shape[:-1].numel(), x.shape[-1])
-        return _apply(flat, *self).reshape(*x.shape[:-1], self.start.shape[0] - 1)
+        return sparse_map(flat, *self).reshape(*x.shape[:-1], self.start.shape[0] - 1)
 
 
 # An op of its own: autograd through sparse tensors would not know the transpose, and compilers
 # cannot trace them.
 @torch.library.custom_op("spherule::sparse_map", mutates_args=())
-def _apply(
+def sparse_map(
     x: Tensor,
     start: Tensor,
     column: Tensor,
@@ -61,10 +61,12 @@ def _apply(
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
         shape = (start.shape[0] - 1, transposed_start.shape[0] - 1)
         matrix = torch.sparse_csr_tensor(start, column, weight, shape, check_invariants=False)
-    return (matrix @ x.T.contiguous()).T.contiguous()
+    # Sparse products know no 16 bit, whatever the precision around them.
+    with torch.autocast(x.device.type, enabled=False):
+        return (matrix @ x.T.contiguous()).T.contiguous()
 
 
-@_apply.register_fake
+@sparse_map.register_fake
 def _(x: Tensor, start: Tensor, *rest: Tensor) -> Tensor:
     return x.new_empty(x.shape[0], start.shape[0] - 1)
 
@@ -75,7 +77,7 @@ def _keep(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
 
 def _backward(ctx, gradient):  # type: ignore[no-untyped-def]
     matrix = ctx.saved_tensors
-    return _apply(gradient, *matrix[3:], *matrix[:3]), *[None] * 6
+    return sparse_map(gradient, *matrix[3:], *matrix[:3]), *[None] * 6
 
 
-_apply.register_autograd(_backward, setup_context=_keep)
+sparse_map.register_autograd(_backward, setup_context=_keep)

@@ -1,0 +1,68 @@
+"""DISCO convolutions beside torch-harmonics, with the same cutoff on both sides."""
+
+from functools import partial
+
+import torch
+import torch_harmonics as th
+from torch_harmonics.quadrature import THETA_CUTOFF_EPS
+
+from spherule import Grid
+from spherule.nn import DiscoConv
+from timing import compare, set_up
+
+CASES = {
+    "decoder 128 -> 3, 128x256": (128, 3, Grid.gauss(128, 256), Grid.gauss(128, 256), 1, 1),
+    "encoder 3 -> 128, 128x256 to 64x128": (
+        3,
+        128,
+        Grid.gauss(128, 256),
+        Grid.gauss(64, 128),
+        1,
+        1,
+    ),
+    "depthwise 64, 64x128": (64, 64, Grid.gauss(64, 128), Grid.gauss(64, 128), 64, 1),
+    "depthwise 64, 64x128, batch 4": (64, 64, Grid.gauss(64, 128), Grid.gauss(64, 128), 64, 4),
+    "64 -> 64, 64x128": (64, 64, Grid.gauss(64, 128), Grid.gauss(64, 128), 1, 1),
+}
+
+
+def pair(
+    in_channels: int, out_channels: int, grid: Grid, out_grid: Grid, groups: int
+) -> tuple[torch.nn.Module, torch.nn.Module]:
+    """The peer's layer and ours, with the same weights."""
+    ours = DiscoConv(in_channels, out_channels, grid, out_grid, groups=groups)
+    gauss = {"grid_in": "legendre-gauss", "grid_out": "legendre-gauss"}
+    peer = th.DiscreteContinuousConvS2(
+        *(in_channels, out_channels, grid.shape, out_grid.shape),
+        kernel_shape=(5, 4),
+        theta_cutoff=ours.stencil.cutoff / (1 + THETA_CUTOFF_EPS),  # the peer widens its disks
+        groups=groups,
+        bias=False,
+        **gauss,
+    ).float()
+    with torch.no_grad():
+        # Its azimuths begin in the north.
+        turned = ours.weight[..., 1:].unflatten(-1, (2, 4)).roll(2, -1).flatten(-2)
+        peer.weight.copy_(torch.cat([ours.weight[..., :1], turned], dim=-1))
+    return peer, ours
+
+
+def main() -> None:
+    set_up()
+    for name, (in_channels, out_channels, grid, out_grid, groups, batch) in CASES.items():
+        peer, ours = pair(in_channels, out_channels, grid, out_grid, groups)
+        x = torch.randn(batch, in_channels, *grid.shape, requires_grad=True)
+        difference = (peer(x) - ours(x)).abs().max() / ours(x).abs().max()
+        assert difference < 1e-5, f"the peer disagrees by {difference}"
+        dy = torch.randn_like(ours(x))
+        for fields, wanted in (("x and weight", [x]), ("weight", [])):
+
+            def step(layer: torch.nn.Module, wanted: list = wanted, x=x, dy=dy) -> object:
+                inputs = x if wanted else x.detach()
+                return torch.autograd.grad(layer(inputs), [*wanted, layer.weight], dy)
+
+            compare(f"{name}, gradients of {fields}", partial(step, peer), partial(step, ours), 15)
+
+
+if __name__ == "__main__":
+    main()

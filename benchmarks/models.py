@@ -1,0 +1,105 @@
+"""One training step (forward, backward, Adam) beside torch-harmonics' own models.
+
+128x256, batch 1, 3 channels in and out, the paper's configurations; each in a process of its own so
+that peak memory can be read.
+"""
+
+import argparse
+import resource
+import subprocess
+import sys
+import time
+
+import torch
+from timing import set_up
+from torch import nn
+
+CASES = {
+    "transformer, local": ("transformer", True, 3),
+    "transformer, global": ("transformer", False, 2),
+    "segformer, local": ("segformer", True, 3),
+}
+GRID = (128, 256)
+
+
+def ours(kind: str, local: bool) -> nn.Module:
+    from spherule import models
+
+    options = {"grid": "gauss:128x256", "local": local}
+    if kind == "transformer":
+        return models.SphericalTransformer.from_dict(options)
+    return models.SphericalSegformer.from_dict(options)
+
+
+def peers(kind: str, local: bool) -> nn.Module:
+    from torch_harmonics.examples import models
+
+    common = {
+        "img_size": GRID,
+        "grid": "legendre-gauss",
+        "grid_internal": "legendre-gauss",
+        "attention_mode": "neighborhood" if local else "global",
+        "filter_basis_type": "piecewise linear",
+        "bias": False,
+    }
+    if kind == "transformer":
+        return models.SphericalTransformer(
+            scale_factor=2,
+            embed_dim=128,
+            encoder_kernel_shape=(3, 4),
+            normalization_layer="instance_norm",
+            **common,
+        )
+    return models.SphericalSegformer(
+        embed_dims=[16, 32, 64, 128],
+        kernel_shape=(3, 4),
+        mlp_ratio=1.0,
+        drop_path_rate=0.0,
+        **common,
+    )
+
+
+def measure(side: str, kind: str, local: bool, steps: int) -> None:
+    """Print the median step in milliseconds, the peak memory in megabytes and the parameters."""
+    torch.set_num_threads(2)
+    torch.manual_seed(0)
+    model = (ours if side == "ours" else peers)(kind, local)
+    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+    x, y = torch.randn(1, 3, *GRID), torch.randn(1, 3, *GRID)
+    times = []
+    for _ in range(steps + 1):
+        start = time.perf_counter()
+        optimizer.zero_grad()
+        (model(x) - y).square().mean().backward()
+        optimizer.step()
+        times.append(time.perf_counter() - start)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    count = sum(p.numel() for p in model.parameters())
+    print(1e3 * sorted(times[1:])[len(times[1:]) // 2], peak, count)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--measure", nargs=4)
+    arguments = parser.parse_args()
+    if arguments.measure:
+        side, kind, local, steps = arguments.measure
+        measure(side, kind, local == "True", int(steps))
+        return
+    set_up()
+    print("one training step, 128x256, batch 1, 3 channels")
+    for name, (kind, local, steps) in CASES.items():
+        results = {}
+        for side in ("peer", "ours"):
+            command = [sys.executable, __file__, "--measure", side, kind, str(local), str(steps)]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            results[side] = [float(word) for word in done.stdout.split()]
+        (peer_ms, peer_mb, peer_n), (our_ms, our_mb, our_n) = results["peer"], results["ours"]
+        print(
+            f"{name:20s} peer {peer_ms:8.0f} ms {peer_mb:6.0f} MB {peer_n:9.0f} parameters"
+            f"   ours {our_ms:8.0f} ms {our_mb:6.0f} MB {our_n:9.0f}   ratio {peer_ms / our_ms:5.2f}"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+// DISCO convolutions. Compiled once per instruction set, under the name SPHERULE_ISA. Every number
+// is written by one task, which adds in a fixed order: the same bits for any number of threads.
+#include "disco_points.h"
+#include "disco_shifts.h"
+
+#define SPHERULE_JOIN_(a, b) a##_##b
+#define SPHERULE_JOIN(a, b)  SPHERULE_JOIN_(a, b)
+
+namespace {
+
+// f(a value of the fields' type)
+template <class F> int with_dtype(const spherule_fields *p, const F &f) {
+    return p->dtype == SPHERULE_FLOAT64 ? f(double()) : f(float());
+}
+
+int run_shifts(const spherule_shifts *s, const spherule_fields *p, const void *x, void *y) {
+    return with_dtype(p, [&](auto t) {
+        typedef decltype(t) T;
+        return shifts<T>(*s, *p, (const T *)x, (T *)y);
+    });
+}
+int run_points(const spherule_points *s, const spherule_fields *p, const void *x, void *y) {
+    return with_dtype(p, [&](auto t) {
+        typedef decltype(t) T;
+        return points<T>(*s, *p, (const T *)x, (T *)y);
+    });
+}
+int run_depthwise(const spherule_shifts *s, const spherule_fields *p, const void *x,
+                  const void *weight, void *y) {
+    return with_dtype(p, [&](auto t) {
+        typedef decltype(t) T;
+        return depthwise<T>(*s, *p, (const T *)x, (const T *)weight, (T *)y);
+    });
+}
+int run_correlate(const spherule_shifts *s, const spherule_fields *p, const void *x, const void *dy,
+                  void *dweight) {
+    return with_dtype(p, [&](auto t) {
+        typedef decltype(t) T;
+        return correlate<T>(*s, *p, (const T *)x, (const T *)dy, (T *)dweight);
+    });
+}
+
+}  // namespace
+
+extern const spherule_disco_kernels SPHERULE_JOIN(spherule_disco, SPHERULE_ISA);
+const spherule_disco_kernels SPHERULE_JOIN(spherule_disco, SPHERULE_ISA) = {
+    run_shifts, run_points, run_depthwise, run_correlate};

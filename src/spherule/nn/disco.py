@@ -1,0 +1,119 @@
+"""DISCO convolution as a layer."""
+
+import copy
+import math
+import operator
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn.functional import conv1d
+
+from spherule import ops
+from spherule.geometry.filters import Stencil
+from spherule.grids import Grid
+
+
+class DiscoConv(nn.Module):
+    """Convolution on the sphere, from `grid` to `out_grid`, with filters that are learned
+    combinations of hats on a geodesic disk: one in the centre, `angles` at each of `radii`
+    distances.
+
+    `angles=1` makes it equivariant under all rotations; with more, filters keep their orientation
+    to the meridian. `cutoff` is in radians, by default three spacings of the coarser grid.
+    """
+
+    weight: nn.Parameter
+    """(out_channels, in_channels // groups, hats)"""
+    bias: nn.Parameter | None
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        grid: Grid,
+        out_grid: Grid | None = None,
+        *,
+        radii: int = 2,
+        angles: int = 4,
+        cutoff: float | None = None,
+        groups: int = 1,
+        bias: bool = False,
+    ) -> None:
+        super().__init__()
+        counts = {"in_channels": in_channels, "out_channels": out_channels, "groups": groups}
+        for name, count in counts.items():
+            if operator.index(count) < 1:
+                raise ValueError(f"DiscoConv: {name}={count} must be at least 1")
+        if in_channels % groups or out_channels % groups:
+            raise ValueError(
+                f"DiscoConv: groups={groups} must divide in_channels={in_channels} and "
+                f"out_channels={out_channels}"
+            )
+        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
+        # Geometry is not state: it is shared between layers, and no part of checkpoints.
+        self.stencil = Stencil.hats(grid, out_grid, cutoff=cutoff, radii=radii, angles=angles)
+        shape = (out_channels, in_channels // groups, self.stencil.basis)
+        self.weight = nn.Parameter(torch.empty(shape))
+        self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Every hat averages, so this keeps the variance of smooth fields."""
+        nn.init.normal_(self.weight, std=1 / math.sqrt(self.weight[0].numel()))
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+
+    def forward(
+        self, x: Float[Tensor, "batch in_channels *in_points"]
+    ) -> Float[Tensor, "batch out_channels *out_points"]:
+        wanted = (self.in_channels, *self.stencil.in_shape)
+        if tuple(x.shape[1:]) != wanted:
+            raise ValueError(
+                f"DiscoConv: expected (batch, {', '.join(map(str, wanted))}) on "
+                f"{self.stencil.in_grid!r}, got {tuple(x.shape)}"
+            )
+        return self._biased(ops.disco(x, self.weight, self.stencil))
+
+    def after(self, upsample: nn.Module, x: Float[Tensor, "batch in_channels *points"]) -> Tensor:
+        """`self(upsample(x))` for an `upsample` that is linear and treats all channels alike.
+
+        The channels are mixed before it, so that it sees a part for each output channel and hat
+        instead of all input channels: cheaper where the output channels are few.
+        """
+        out_channels, in_channels, hats = self.weight.shape
+        if self.groups > 1 or out_channels * hats >= in_channels:
+            return self(upsample(x))
+        mixing = self.weight.transpose(1, 2).reshape(out_channels * hats, in_channels, 1)
+        parts = upsample(conv1d(x.flatten(2), mixing).unflatten(-1, x.shape[2:]))
+        each_its_hat = torch.eye(hats, dtype=parts.dtype, device=parts.device)
+        y = ops.disco(parts, each_its_hat.expand(out_channels, hats, hats), self.stencil)
+        return self._biased(y)
+
+    def on(self, grid: Grid, out_grid: Grid | None = None) -> "DiscoConv":
+        """The same operator between other grids: it shares the Parameters and keeps the cutoff."""
+        s = self.stencil
+        if out_grid is None and s.in_grid != s.out_grid:
+            raise ValueError(
+                f"DiscoConv: out_grid is needed; this layer goes from {s.in_grid!r} to "
+                f"{s.out_grid!r}"
+            )
+        other = copy.copy(self)
+        other._parameters = dict(self._parameters)
+        other.stencil = Stencil.hats(
+            grid, out_grid, cutoff=s.cutoff, radii=s.radii, angles=s.angles
+        )
+        return other
+
+    def _biased(self, y: Tensor) -> Tensor:
+        if self.bias is None:
+            return y
+        return y + self.bias.to(y.dtype).reshape(-1, *[1] * (y.ndim - 2))
+
+    def extra_repr(self) -> str:
+        s = self.stencil
+        return (
+            f"{self.in_channels}, {self.out_channels}, {s.in_grid.name} to {s.out_grid.name}, "
+            f"radii={s.radii}, angles={s.angles}, cutoff={s.cutoff:.4g}, groups={self.groups}, "
+            f"bias={self.bias is not None}"
+        )

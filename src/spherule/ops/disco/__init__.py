@@ -1,0 +1,106 @@
+"""Discrete-continuous (DISCO) convolution: the filter is continuous, the field is sampled."""
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from spherule.geometry.filters import Stencil
+from spherule.ops.disco import cpu, reference
+from spherule.ops.disco.plans import shifts_everywhere
+
+_DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+
+
+def disco(
+    x: Float[Tensor, "batch in_channels *in_points"],
+    weight: Float[Tensor, "out_channels group_channels basis"],
+    stencil: Stencil,
+) -> Float[Tensor, "batch out_channels *out_points"]:
+    """Convolution of fields on `stencil.in_grid` with sum_k weight[..., k] psi_k, on
+    `stencil.out_grid`.
+
+    As in torch's convolutions, fewer `group_channels` than `in_channels` means groups:
+    in_channels // group_channels of them; one is depthwise. 16-bit fields are filtered in float32.
+    """
+    _check(x, weight, stencil)
+    if torch.is_autocast_enabled(x.device.type) and x.dtype != torch.float64:
+        dtype = torch.get_autocast_dtype(x.device.type)
+        x, weight = x.to(dtype), weight.to(dtype)
+    if x.dtype != weight.dtype:
+        raise TypeError(f"weight: expected {x.dtype}, the dtype of x, got {weight.dtype}")
+    flat = x.flatten(2)
+    if cpu.AVAILABLE and x.device.type == "cpu":
+        y = _native(flat, weight, stencil)
+    else:
+        y = _in_full(flat, lambda u: reference.disco(u, _full(weight), stencil))
+    return y.reshape(*y.shape[:2], *stencil.out_shape)
+
+
+def _native(x: Tensor, weight: Tensor, stencil: Stencil) -> Tensor:
+    """In the cheapest order that the shapes allow."""
+    name, (out_channels, group_channels, basis) = stencil.name, weight.shape
+    groups = x.shape[1] // group_channels
+    if group_channels == 1 and shifts_everywhere(stencil):
+        x = x.repeat_interleave(out_channels // groups, dim=1) if out_channels > groups else x
+        return _in_full(x, lambda u: cpu.depthwise(u, _full(weight)[:, 0], name, False))
+    weight = weight.unflatten(0, (groups, -1))
+    if _channels_first(x.shape[1], out_channels, groups, stencil):
+        mixed = _mix(weight.transpose(2, 3).flatten(1, 2), x)
+        mixed = mixed.unflatten(1, (out_channels, basis))
+        return _in_full(mixed, lambda u: cpu.gather(u, name, False))
+    under_hats = _in_full(x, lambda u: cpu.spread(u, name, False))
+    return _mix(weight.flatten(2), under_hats.flatten(1, 2))
+
+
+def _mix(weight: Tensor, x: Tensor) -> Tensor:
+    """weight (groups, out, in) times x (batch, groups in, points)."""
+    # Four dimensions on both sides, or matmul would transpose x; its products beat conv1d's here.
+    return torch.matmul(weight[None], x.unflatten(1, (weight.shape[0], -1))).flatten(1, 2)
+
+
+def _channels_first(in_channels: int, out_channels: int, groups: int, stencil: Stencil) -> bool:
+    """Whether to mix channels on the input grid, then filter the output channels, rather than
+    filter the input channels, then mix on the output grid. Counts multiply-adds.
+    """
+    mixing = in_channels * out_channels // groups * stencil.basis
+    channels_first = mixing * math.prod(stencil.in_shape) + stencil.nonzeros * out_channels
+    space_first = mixing * math.prod(stencil.out_shape) + stencil.nonzeros * in_channels
+    return channels_first < space_first
+
+
+def _full(x: Tensor) -> Tensor:
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
+def _in_full(x, op):  # type: ignore[no-untyped-def]
+    """op in float32 for 16-bit x, and back."""
+    return op(_full(x)).to(x.dtype)
+
+
+def _check(x: Tensor, weight: Tensor, stencil: Stencil) -> None:
+    if not isinstance(stencil, Stencil):
+        raise TypeError(f"stencil: expected a Stencil, got {type(stencil).__name__}")
+    for name, tensor in (("x", x), ("weight", weight)):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{name}: expected a torch tensor, got {type(tensor).__name__}")
+        if tensor.dtype not in _DTYPES:
+            raise TypeError(f"{name}: expected a floating-point tensor, got {tensor.dtype}")
+    if x.ndim < 2 or tuple(x.shape[2:]) != stencil.in_shape:
+        wanted = ", ".join(map(str, stencil.in_shape))
+        raise ValueError(
+            f"x: expected (batch, channels, {wanted}) for {stencil.in_grid!r}, got {tuple(x.shape)}"
+        )
+    channels = x.shape[1]
+    if weight.ndim != 3 or weight.shape[2] != stencil.basis:
+        raise ValueError(
+            f"weight: expected (out_channels, in_channels // groups, {stencil.basis}) for the "
+            f"{stencil.basis} hats of {stencil!r}, got {tuple(weight.shape)}"
+        )
+    group = weight.shape[1]
+    if group == 0 or channels % group or channels == 0 or weight.shape[0] % (channels // group):
+        raise ValueError(
+            f"weight: {tuple(weight.shape)} does not fit x with {channels} channels: "
+            f"weight.shape[1] must divide them into groups, and the groups weight.shape[0]"
+        )
