@@ -11,8 +11,9 @@ import sys
 import time
 
 import torch
-from timing import set_up
 from torch import nn
+
+from timing import set_up
 
 CASES = {
     "transformer, local": ("transformer", True, 3),
@@ -46,13 +47,13 @@ def peers(kind: str, local: bool) -> nn.Module:
         return models.SphericalTransformer(
             scale_factor=2,
             embed_dim=128,
-            encoder_kernel_shape=(3, 4),
+            encoder_kernel_shape=(5, 4),
             normalization_layer="instance_norm",
             **common,
         )
     return models.SphericalSegformer(
         embed_dims=[16, 32, 64, 128],
-        kernel_shape=(3, 4),
+        kernel_shape=(5, 4),
         mlp_ratio=1.0,
         drop_path_rate=0.0,
         **common,
@@ -97,7 +98,7 @@ def main() -> None:
         (peer_ms, peer_mb, peer_n), (our_ms, our_mb, our_n) = results["peer"], results["ours"]
         print(
             f"{name:20s} peer {peer_ms:8.0f} ms {peer_mb:6.0f} MB {peer_n:9.0f} parameters"
-            f"   ours {our_ms:8.0f} ms {our_mb:6.0f} MB {our_n:9.0f}   ratio {peer_ms / our_ms:5.2f}"
+            f"  ours {our_ms:8.0f} ms {our_mb:6.0f} MB {our_n:9.0f}  ratio {peer_ms / our_ms:5.2f}"
         )
 
 
