@@ -55,13 +55,14 @@ def main() -> None:
         difference = (peer(x) - ours(x)).abs().max() / ours(x).abs().max()
         assert difference < 1e-5, f"the peer disagrees by {difference}"
         dy = torch.randn_like(ours(x))
-        for fields, wanted in (("x and weight", [x]), ("weight", [])):
+        for what, u in (("x and weight", x), ("weight", x.detach())):
+            both = [partial(step, layer, u, dy) for layer in (peer, ours)]
+            compare(f"{name}, gradients of {what}", *both)
 
-            def step(layer: torch.nn.Module, wanted: list = wanted, x=x, dy=dy) -> object:
-                inputs = x if wanted else x.detach()
-                return torch.autograd.grad(layer(inputs), [*wanted, layer.weight], dy)
 
-            compare(f"{name}, gradients of {fields}", partial(step, peer), partial(step, ours), 15)
+def step(layer: torch.nn.Module, x: torch.Tensor, dy: torch.Tensor) -> None:
+    wanted = [x, layer.weight] if x.requires_grad else [layer.weight]
+    torch.autograd.grad(layer(x), wanted, dy)
 
 
 if __name__ == "__main__":

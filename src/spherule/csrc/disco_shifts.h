@@ -98,14 +98,23 @@ template <class T> struct Shifts {
         }
     }
 
-    // The transpose of that: from what belongs to entries to what belongs to hats.
-    void split(int64_t band, const T *sums, T *share) const {
+    // The transpose of that: from what belongs to entries to what belongs to hats. Several
+    // accumulators take turns, since neighboring entries mostly lie under the same hats and would
+    // wait for each other.
+    static constexpr int TURNS = 4;
+    void split(int64_t band, const T *sums, T *turn, T *share) const {
         const int64_t begin = s.start[s.band_target[band]], end = s.start[s.band_target[band + 1]];
-        memset(share, 0, size_t(s.hats) * sizeof(T));
+        memset(turn, 0, size_t(TURNS * s.hats) * sizeof(T));
         for (int64_t e = begin; e < end; e++) {
-            const T *value = (const T *)s.value + e * SPHERULE_PARTS;
-            UNROLL for (int i = 0; i < SPHERULE_PARTS; i++) share[s.hat[e * SPHERULE_PARTS + i]] +=
-                value[i] * sums[e - begin];
+            const T *value = (const T *)s.value + e * SPHERULE_PARTS, sum = sums[e - begin];
+            const int64_t *hat = s.hat + e * SPHERULE_PARTS;
+            T *mine = turn + (e - begin) % TURNS * s.hats;
+            UNROLL for (int i = 0; i < SPHERULE_PARTS; i++) mine[hat[i]] += value[i] * sum;
+        }
+        for (int64_t h = 0; h < s.hats; h++) {
+            share[h] = turn[h];
+            for (int i = 1; i < TURNS; i++)
+                share[h] += turn[i * s.hats + h];
         }
     }
 
@@ -202,8 +211,8 @@ int correlate(const spherule_shifts &s, const spherule_fields &p, const T *x, co
     int failed = !shares.data;
 #pragma omp parallel num_threads(p.threads) reduction(| : failed)
     {
-        Buffer<T> memory(extent), sums(entries), row(s.period);
-        failed = !shares.data || !memory.data || !sums.data || !row.data;
+        Buffer<T> memory(extent), sums(entries), row(s.period), turn(Shifts<T>::TURNS * s.hats);
+        failed = !shares.data || !memory.data || !sums.data || !row.data || !turn.data;
         for_bands(s, p.channels, [&](int64_t c, int64_t band) {
             if (failed)
                 return;
@@ -215,7 +224,7 @@ int correlate(const spherule_shifts &s, const spherule_fields &p, const T *x, co
                 const T *padded = w.copy(band, x + n * s.source_size, memory.data);
                 w.correlate(band, padded, dy + n * s.target_size, row.data, sums.data);
             }
-            w.split(band, sums.data, shares.data + band * parts + c * s.hats);
+            w.split(band, sums.data, turn.data, shares.data + band * parts + c * s.hats);
         });
     }
     if (failed)

@@ -151,7 +151,9 @@ class Stencil:
         rho = distance * ((self.radii + 1) / self.cutoff)
         sector = azimuth * (self.angles / (2 * math.pi))
         inner, west = np.floor(rho), np.floor(sector)
-        points, hats, values = [], [], []
+        points: list[NDArray] = []
+        hats: list[NDArray] = []
+        values: list[NDArray] = []
         for ring, height in ((inner, 1 - (rho - inner)), (inner + 1, rho - inner)):
             for spoke, share in ((west, 1 - (sector - west)), (west + 1, sector - west)):
                 # The centre, and every ring of an isotropic basis, is one hat all round.
@@ -168,8 +170,7 @@ class Stencil:
         self, r: int, index: NDArray[np.int64], value: NDArray[np.float64], phases: int
     ) -> NDArray[np.float64]:
         """For each value the integral of its hat."""
-        total = np.zeros(phases * self.basis)
-        np.add.at(total, index, value)
+        total = np.bincount(index, value, minlength=phases * self.basis).astype(np.float64)
         if total.min() == 0:
             empty = int(np.argmin(total)) % self.basis
             raise ValueError(
