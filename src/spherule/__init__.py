@@ -2,8 +2,8 @@
 
 from importlib.metadata import version
 
-from spherule import geometry, grids, ops
+from spherule import geometry, grids, ops, pde
 from spherule.grids import Grid
 
 __version__ = version("spherule")
-__all__ = ["Grid", "__version__", "geometry", "grids", "ops"]
+__all__ = ["Grid", "__version__", "geometry", "grids", "ops", "pde"]
