@@ -2,8 +2,8 @@
 
 from importlib.metadata import version
 
-from spherule import geometry, grids, ops, pde
+from spherule import data, geometry, grids, ops, pde
 from spherule.grids import Grid
 
 __version__ = version("spherule")
-__all__ = ["Grid", "__version__", "geometry", "grids", "ops", "pde"]
+__all__ = ["Grid", "__version__", "data", "geometry", "grids", "ops", "pde"]

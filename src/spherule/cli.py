@@ -1,20 +1,22 @@
-"""The command line: `spherule info`, `spherule demo`."""
+"""The command line: `spherule info`, `spherule demo`, `spherule data`."""
 
 import importlib.metadata
 import platform
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 import torch
 import tyro
 from rich.console import Console
+from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
 from rich.table import Table
 
 import spherule
+from spherule.data import ShallowWaterConfig, write_store
 
 
 @dataclass(frozen=True)
@@ -50,13 +52,77 @@ class Demo:
             sys.exit("spherule demo draws with matplotlib: pip install 'spherule[plot]'")
 
 
+@dataclass(frozen=True)
+class Data:
+    """Make data: `swe` is shallow water, as a Zarr store of samples or as a movie."""
+
+    source: tyro.conf.Positional[Literal["swe"]]
+    config: Annotated[ShallowWaterConfig, tyro.conf.arg(name="")] = field(
+        default_factory=ShallowWaterConfig
+    )
+    samples: int | None = None
+    """How many samples to write; give --out with it."""
+    out: Path | None = None
+    """The store to write. An interrupted run goes on when the same command is given again."""
+    seed: int = 0
+    """Seed of the samples."""
+    workers: int = 0
+    """Processes that make samples."""
+    movie: Path | None = None
+    """The GIF to write."""
+    case: str = "galewsky"
+    """What the movie shows: galewsky, williamson2, williamson5 or williamson6."""
+    days: float = 6.0
+    """How long the movie's simulation runs."""
+
+    def run(self) -> None:
+        if (self.samples is None) != (self.out is None):
+            sys.exit("--samples and --out belong together: how many samples, and where")
+        if self.out is None and self.movie is None:
+            sys.exit("nothing to do: give --samples and --out, or --movie")
+        try:
+            if self.out is not None and self.samples is not None:
+                self._write(self.out, self.samples)
+            if self.movie is not None:
+                self._film(self.movie)
+        except ModuleNotFoundError as error:
+            sys.exit(f"{error}; pip install 'spherule[data,plot]'")
+        except (ValueError, OSError, FloatingPointError) as error:
+            sys.exit(f"spherule data: {error}")
+
+    def _write(self, out: Path, samples: int) -> None:
+        columns = (*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns) as progress:
+            task = progress.add_task("samples", total=samples)
+            for done in write_store(
+                out, self.config, samples=samples, seed=self.seed, workers=self.workers
+            ):
+                progress.update(task, completed=done)
+        print(f"wrote {out}")
+
+    def _film(self, movie: Path) -> None:
+        from spherule.report.movie import draw_movie
+
+        with Progress() as progress:
+            task = progress.add_task("days", total=self.days)
+            for day in draw_movie(movie, case=self.case, days=self.days):
+                progress.update(task, completed=day)
+        print(f"wrote {movie}")
+
+
 Command = (
-    Annotated[Info, tyro.conf.subcommand("info")] | Annotated[Demo, tyro.conf.subcommand("demo")]
+    Annotated[Info, tyro.conf.subcommand("info")]
+    | Annotated[Demo, tyro.conf.subcommand("demo")]
+    | Annotated[Data, tyro.conf.subcommand("data")]
 )
 
 
 def main() -> None:
-    tyro.cli(Command, prog="spherule", description=spherule.__doc__).run()
+    try:
+        command = tyro.cli(Command, prog="spherule", description=spherule.__doc__)
+    except ValueError as error:  # a configuration that contradicts itself
+        sys.exit(f"spherule: {error}")
+    command.run()
 
 
 def _facts() -> list[tuple[str, str]]:
