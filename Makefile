@@ -27,6 +27,7 @@ format: $(SETUP)
 
 bench: $(SETUP) $(VENV)/.peer
 	$(BIN)/python benchmarks/sht.py
+	$(BIN)/python benchmarks/shallow_water.py
 
 $(SETUP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

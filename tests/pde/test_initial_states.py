@@ -107,6 +107,14 @@ def test_rossby_haurwitz_wave_is_one_harmonic_without_divergence() -> None:
     np.testing.assert_allclose(ops.isht(state[1], grid).ravel(), exact, atol=1e-17)
 
 
+def test_rossby_haurwitz_wave_is_balanced() -> None:
+    """Its height is such that divergence does not grow at first."""
+    state, dt = williamson6(20), 0.01
+    later = ShallowWater(Grid.gauss(64, 128), lmax=20).advance(state, dt, 1)
+    unbalanced = dt * ops.laplacian(state[0], radius=EARTH.radius).abs().max()
+    assert later[2].abs().max() < 1e-4 * unbalanced
+
+
 @pytest.mark.parametrize("name", list(CASES))
 def test_cases_have_names(name: str) -> None:
     assert case_named(name)(10).shape == (3, 11, 11)

@@ -161,21 +161,18 @@ class ShallowWater:
         scalars = self._transform.scalars(
             torch.stack([geopotential, vorticity + self._coriolis[:, :, 0]], dim=2)
         )
+        inflow, stretching, spin = self._transform.tendencies(scalars, wind)
         east, north = wind.unbind(2)
-        fluxes = scalars[:, :, :, None] * wind[:, :, None]
-        outflow, spin = self._transform.divergence_curl(fluxes)
-        twice_kinetic = self._transform.coeffs(torch.addcmul(east * east, north, north))
-        head = torch.add(geopotential, twice_kinetic, alpha=0.5)
+        twice_kinetic = self._transform.coeffs(torch.addcmul(east * east, north, north)[:, :, None])
+        head = torch.add(geopotential, twice_kinetic[:, 0], alpha=0.5)
         if self._ground is not None:
             head = head + self._ground
-        return torch.stack(
-            [
-                -outflow[:, :, 0] - mean * divergence,
-                -outflow[:, :, 1],
-                spin + self._minus_laplacian * head,
-            ],
-            dim=2,
-        )
+        tendencies = [
+            inflow - mean * divergence,
+            stretching,
+            spin + self._minus_laplacian * head,
+        ]
+        return torch.stack(tendencies, dim=2)
 
     def _energy(self, y: Tensor, mean: Tensor) -> Tensor:
         """The mean of Phi |V|^2 + (Phi - mean + Phi_s)^2 at mean depth, one number a state."""
