@@ -44,6 +44,14 @@ def test_batches_are_the_same_for_any_number_of_workers_and_after_a_resume(
             assert same((inputs[place], targets[place]), data[number * size + place])
 
 
+def test_a_shuffled_batch_comes_in_the_order_asked_for() -> None:
+    data = dataset()
+    order = [9, 2, 5, 2]
+    (inputs, targets) = next(iter(DataLoader(data, batch_sampler=[order])))
+    for place, index in enumerate(order):
+        assert same((inputs[place], targets[place]), data[index])
+
+
 def test_samples_and_seeds_differ() -> None:
     data, other = dataset(seed=0), dataset(seed=1)
     inputs = [data[i][0] for i in range(BLOCK + 2)] + [other[0][0]]

@@ -124,9 +124,13 @@ def test_reading_checks_config_and_grid(stored: Path, copy: Path) -> None:
 def test_damage_is_found(copy: Path) -> None:
     chunks = sorted(p for p in (copy / "vorticity" / "c").rglob("*") if p.is_file())
     chunks[3].unlink()
-    content = bytearray(chunks[5].read_bytes())
-    content[len(content) // 2] ^= 255
-    chunks[5].write_bytes(content)
+    content = chunks[5].read_bytes()
+    sample = int(chunks[5].relative_to(copy / "vorticity" / "c").parts[0])
+    for place in range(40, len(content), len(content) // 12):
+        flipped = bytes([content[place] ^ 1])
+        chunks[5].write_bytes(content[:place] + flipped + content[place + 1 :])
+        with pytest.raises(ValueError, match=f"damaged at sample {sample}"):
+            StoredShallowWater(copy)[sample]
     chunks[6].write_bytes(chunks[6].read_bytes()[:-20])
     data = StoredShallowWater(copy)
     for i, chunk in enumerate(chunks):
