@@ -42,6 +42,7 @@ bench: $(SETUP) $(VENV)/.peer
 	$(BIN)/python benchmarks/attention.py
 	$(BIN)/python benchmarks/disco.py
 	$(BIN)/python benchmarks/models.py
+	$(BIN)/python benchmarks/shallow_water.py
 
 $(SETUP): pyproject.toml constraints.txt CMakeLists.txt $(CSRC)
 	$(PYTHON) -m venv $(VENV)

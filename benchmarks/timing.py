@@ -41,10 +41,18 @@ def alternate(
 
 
 def compare(
-    name: str, peer: Callable[[], object], ours: Callable[[], object], repeats: int = 15
+    name: str,
+    peer: Callable[[], object],
+    ours: Callable[[], object],
+    repeats: int = 15,
+    *,
+    ours_makes: int = 1,
 ) -> float:
-    """Print medians and their ratio, with the spread of the ratios of single turns."""
+    """Print medians and their ratio, with the spread of the ratios of single turns; where one call
+    of ours does the work of several of the peer's, times are for one.
+    """
     theirs, mine = alternate(peer, ours, repeats)
+    mine = [time / ours_makes for time in mine]
     ratios = sorted(a / b for a, b in zip(theirs, mine, strict=True))
     ratio = statistics.median(theirs) / statistics.median(mine)
     low, high = ratios[len(ratios) // 4], ratios[-1 - len(ratios) // 4]

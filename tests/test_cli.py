@@ -1,12 +1,16 @@
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image
 
 import spherule
 from spherule.cli import main, openmp_runtimes
+from spherule.data import StoredShallowWater
+from spherule.report.movie import draw_movie
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
@@ -68,3 +72,56 @@ def test_unknown_command_is_refused(monkeypatch, capsys) -> None:
     with pytest.raises(SystemExit):
         run(monkeypatch, "inof")
     assert "inof" in capsys.readouterr().err
+
+
+def test_data_writes_a_store_and_says_so(monkeypatch, capsys, tmp_path: Path) -> None:
+    out = tmp_path / "swe.zarr"
+    command = ("data", "swe", "--grid", "gauss:16x32", "--lead", "300", "--samples", "3")
+    run(monkeypatch, *command, "--out", str(out))
+    assert "3/3" in capsys.readouterr().out
+    assert out.is_dir()
+    with pytest.raises(SystemExit, match="exists: remove it"):
+        run(monkeypatch, *command, "--out", str(out))
+
+
+def test_data_goes_on_after_a_kill(tmp_path: Path) -> None:
+    out = tmp_path / "swe.zarr"
+    command = [sys.executable, "-c", "from spherule.cli import main; main()", "data", "swe"]
+    command += ["--grid", "gauss:16x32", "--lead", "300", "--samples", "400", "--out", str(out)]
+    progress = tmp_path / "swe.zarr.partial" / "progress"
+    first = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    while first.poll() is None and not (progress.exists() and progress.read_text() > "0"):
+        time.sleep(0.01)
+    first.kill()
+    first.wait()
+    assert not out.exists()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    assert len(StoredShallowWater(out)) == 400
+
+
+def test_data_draws_a_movie(tmp_path: Path) -> None:
+    path = tmp_path / "wave.gif"
+    days = list(draw_movie(path, case="williamson6", days=0.25, lmax=21, pixels=120))
+    assert days == [0, 0.125, 0.25]
+    with Image.open(path) as movie:
+        assert movie.n_frames == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "nothing to do"),
+        (["--samples", "3"], "belong together"),
+        (["--samples", "0", "--out", "a.zarr"], "samples=0"),
+        (["--samples", "3", "--out", "a.zarr", "--lead", "100"], "multiple of step"),
+        (["--samples", "3", "--out", "a.zarr", "--mean-depth", "-1"], "mean_depth=-1"),
+        (["--movie", "a.gif", "--case", "galewski"], "case='galewski'"),
+        (["--movie", "a.png"], r"ends in \.gif"),
+        (["--movie", "a.gif", "--days", "-1"], "days=-1"),
+    ],
+)
+def test_data_names_bad_input(monkeypatch, tmp_path, arguments: list[str], message: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit, match=message):
+        run(monkeypatch, "data", "swe", *arguments)
+    assert list(tmp_path.iterdir()) == []

@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 
-from spherule import geometry, grids, models, nn, ops
+from spherule import data, geometry, grids, models, nn, ops, pde
 from spherule.geometry import Neighborhood
 from spherule.grids import Grid
 from spherule.ops import equivariance_error
@@ -12,10 +12,12 @@ __all__ = [
     "Grid",
     "Neighborhood",
     "__version__",
+    "data",
     "equivariance_error",
     "geometry",
     "grids",
     "models",
     "nn",
     "ops",
+    "pde",
 ]

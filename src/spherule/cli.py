@@ -1,21 +1,22 @@
 """The command line: one dataclass a command, its fields are the flags."""
 
-import importlib.util
 import platform
 import re
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 import torch
 import tyro
 from rich.console import Console
+from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
 from rich.table import Table
 
 import spherule
 from spherule import native
+from spherule.data import ShallowWaterConfig, write_store
 from spherule.grids import Grid
 
 
@@ -42,7 +43,6 @@ class Demo:
     """Seed of the random field."""
 
     def run(self) -> None:
-        _require_matplotlib()
         from spherule.report.gallery import draw_gallery
 
         print(f"wrote {draw_gallery(self.out / 'grids.png', seed=self.seed)}")
@@ -64,7 +64,6 @@ class PlotNeighborhood:
     """The picture."""
 
     def run(self) -> None:
-        _require_matplotlib()
         from spherule.report.neighborhoods import plot_neighborhood
 
         summary = plot_neighborhood(
@@ -85,7 +84,6 @@ class PlotPanels:
     """The picture."""
 
     def run(self) -> None:
-        _require_matplotlib()
         from spherule.report.neighborhoods import plot_panels
 
         plot_panels(self.out)
@@ -105,21 +103,82 @@ class Plot:
         self.what.run()
 
 
+@dataclass(frozen=True)
+class Data:
+    """Make data: `swe` is shallow water, as a Zarr store of samples or as a movie."""
+
+    source: tyro.conf.Positional[Literal["swe"]]
+    config: Annotated[ShallowWaterConfig, tyro.conf.arg(name="")] = field(
+        default_factory=ShallowWaterConfig
+    )
+    samples: int | None = None
+    """How many samples to write; give --out with it."""
+    out: Path | None = None
+    """The store to write. An interrupted run goes on when the same command is given again."""
+    seed: int = 0
+    """Seed of the samples."""
+    workers: int = 0
+    """Processes that make samples."""
+    movie: Path | None = None
+    """The GIF to write."""
+    case: str = "galewsky"
+    """What the movie shows: galewsky, williamson2, williamson5 or williamson6."""
+    days: float = 6.0
+    """How long the movie's simulation runs."""
+
+    def run(self) -> None:
+        if (self.samples is None) != (self.out is None):
+            sys.exit("--samples and --out belong together: how many samples, and where")
+        if self.out is None and self.movie is None:
+            sys.exit("nothing to do: give --samples and --out, or --movie")
+        if self.out is not None and self.samples is not None:
+            self._write(self.out, self.samples)
+        if self.movie is not None:
+            self._film(self.movie)
+
+    def _write(self, out: Path, samples: int) -> None:
+        columns = (*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns) as progress:
+            task = progress.add_task("samples", total=samples)
+            for done in write_store(
+                out, self.config, samples=samples, seed=self.seed, workers=self.workers
+            ):
+                progress.update(task, completed=done)
+        print(f"wrote {out}")
+
+    def _film(self, movie: Path) -> None:
+        from spherule.report.movie import draw_movie
+
+        with Progress() as progress:
+            task = progress.add_task("days", total=self.days)
+            for day in draw_movie(movie, case=self.case, days=self.days):
+                progress.update(task, completed=day)
+        print(f"wrote {movie}")
+
+
 Command = (
     Annotated[Info, tyro.conf.subcommand("info")]
     | Annotated[Demo, tyro.conf.subcommand("demo")]
     | Annotated[Plot, tyro.conf.subcommand("plot")]
+    | Annotated[Data, tyro.conf.subcommand("data")]
 )
 
 
 def main() -> None:
-    command = tyro.cli(
-        Command, prog="spherule", description=spherule.__doc__, config=(tyro.conf.OmitArgPrefixes,)
-    )
     try:
+        command = tyro.cli(
+            Command,
+            prog="spherule",
+            description=spherule.__doc__,
+            config=(tyro.conf.OmitArgPrefixes,),
+        )
         command.run()
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, FloatingPointError) as error:
         sys.exit(f"spherule: {error}")
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("spherule"):
+            raise
+        sys.exit(f"spherule: {error}; pip install 'spherule[data,plot]'")
 
 
 def _facts() -> list[tuple[str, str]]:
@@ -166,8 +225,3 @@ def _place(text: str) -> tuple[float, float]:
             f"--at {text!r}: expected latitude,longitude in degrees, such as 60,30"
         ) from None
     return latitude, longitude
-
-
-def _require_matplotlib() -> None:
-    if importlib.util.find_spec("matplotlib") is None:
-        sys.exit("spherule: pictures need matplotlib: pip install 'spherule[plot]'")
