@@ -10,6 +10,7 @@ import os
 import shutil
 import warnings
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-import spherule
 from spherule.data.shallow_water import BLOCK, ShallowWaterConfig, ShallowWaterDataset, Statistics
 from spherule.grids import Grid
 from spherule.pde.shallow_water import UNITS, VARIABLES
@@ -165,7 +165,7 @@ def _begin(partial: Path, dataset: ShallowWaterDataset, samples: int) -> tuple[A
 def _created(partial: Path, dataset: ShallowWaterDataset, attributes: dict[str, Any]) -> Any:
     zarr = _zarr()
     group = zarr.create_group(partial, overwrite=False)
-    group.attrs.update({"format": FORMAT, "source": f"spherule {spherule.__version__}"})
+    group.attrs.update({"format": FORMAT, "source": f"spherule {version('spherule')}"})
     group.attrs.update(attributes)
     grid = dataset.grid
     space = ("lat", "lon") if grid.regular else ("point",)
