@@ -11,7 +11,7 @@ import pytest  # noqa: E402
 import torch  # noqa: E402
 from hypothesis import settings  # noqa: E402
 
-settings.register_profile("spherule", deadline=None, print_blob=True)
+settings.register_profile("spherule", deadline=None, derandomize=True)
 settings.load_profile("spherule")
 
 

@@ -31,13 +31,20 @@ template <class T> struct Attention {
     template <class Body>
     void walk(const spherule_neighborhood &nb, const uint8_t *mask, const Span &span,
               const Heads &heads, Workspace<T> &w, const Body &body) const {
-        w.walk.start(nb, mask, span.ring);
-        w.walk.blocks(span.begin, span.end, [&](int64_t i, int size, const Lists<T> &lists) {
-            with_size(size, [&](auto n) {
-                for (int64_t h = 0; h < heads.count; h++)
-                    body(n, lists, h, matrix(heads, h), span.start + i - span.begin);
-            });
-        });
+        const int64_t rows_in_cache = 24576 / int64_t(max(k.width, v.width) * int(sizeof(T)));
+        w.walk.start(nb, mask, span.ring, max(int64_t(16), rows_in_cache));
+        // Where lists are cheap, each head has a walk of its own, and its rows stay in the cache
+        // from block to block.
+        const int64_t together = w.walk.turns() ? 1 : heads.count;
+        for (int64_t h0 = 0; h0 < heads.count; h0 += together)
+            w.walk.blocks(
+                span.begin, span.end, [&](int64_t first, int64_t last, const Lists<T> &lists) {
+                    for (int64_t h = h0; h < h0 + together; h++)
+                        for (int64_t i = first; i < last; i += BLOCK)
+                            with_size(int(min(last - i, int64_t(BLOCK))), [&](auto n) {
+                                body(n, lists, h, matrix(heads, h), span.start + i - span.begin);
+                            });
+                });
     }
 
     void forward(const spherule_neighborhood &nb, const Span &span, const Heads &heads,
@@ -53,7 +60,7 @@ template <class T> struct Attention {
              [&](auto n, const Lists<T> &lists, int64_t h, int64_t m, int64_t i) {
                  constexpr int N = decltype(n)::value;
                  T factor[N], *sums = out.row(m, i);
-                 block_dots<N>(q.row(m, i), k.row(m, 0), k.width, lists, w.s);
+                 block_dots<N, true>(q.row(m, i), k.row(m, 0), k.width, lists, w.s);
                  online_softmax<N>(w.s, lists, &softmax[h][i - span.start], factor);
                  for (int j = 0; j < N; j++)
                      if (factor[j] != 1)
@@ -89,8 +96,8 @@ template <class T> struct Attention {
                  T l[N];
                  for (int j = 0; j < N; j++)
                      l[j] = lse[m * p.queries + i + j] * T(LOG2E);
-                 block_dots<N>(q.row(m, i), k.row(m, 0), k.width, lists, w.s);
-                 block_dots<N>(dout.row(m, i), v.row(m, 0), v.width, lists, w.ds);
+                 block_dots<N, true>(q.row(m, i), k.row(m, 0), k.width, lists, w.s);
+                 block_dots<N, false>(dout.row(m, i), v.row(m, 0), v.width, lists, w.ds);
                  differentiate_queries<N>(w.s, w.ds, lists.common, l, d);
                  for (int j = 0; j < N; j++)
                      differentiate_queries<1>(w.s + own_scores(j), w.ds + own_scores(j),
@@ -113,11 +120,11 @@ template <class T> struct Attention {
              [&](auto n, const Lists<T> &lists, int64_t h, int64_t m, int64_t i) {
                  constexpr int N = decltype(n)::value;
                  const int64_t at = h * TILE + i - span.start;
-                 block_dots<N>(k.row(m, i), q.row(m, 0), q.width, lists, w.s);
-                 block_dots<N>(v.row(m, i), dout.row(m, 0), v.width, lists, w.ds);
+                 block_dots<N, true>(k.row(m, i), q.row(m, 0), q.width, lists, w.s);
+                 block_dots<N, false>(v.row(m, i), dout.row(m, 0), v.width, lists, w.ds);
                  const auto gather = [&](const Rows<T> &rows) {
                      for (int t = 0; t < rows.padded; t++) {
-                         w.lse[t] = lse[m * p.queries + rows.row[t]] * T(LOG2E) - rows.bias[t];
+                         w.lse[t] = lse[m * p.queries + rows.row[t]] * T(LOG2E);
                          w.delta[t] = delta[m * p.queries + rows.row[t]];
                      }
                  };

@@ -13,22 +13,31 @@ constexpr int SCORES = 2 * BLOCK * REGION;
 
 INLINE constexpr int own_scores(int q) { return (BLOCK + q) * REGION; }
 
-template <int N, class T>
+// x[center] . data[row], plus the rows' log weights if asked
+template <int N, bool Biased, class T>
 INLINE void dots(const T *x, const T *data, int width, const Rows<T> &rows, T *s) {
     constexpr int R = 8 / N;
     for (int t = 0; t < rows.padded; t += R, s += 8) {
         const T *r[R];
-        UNROLL for (int j = 0; j < R; j++) r[j] = data + int64_t(rows.row[t + j]) * width;
         Vec<T> a[8] = {};
+        UNROLL for (int j = 0; j < R; j++) {
+            r[j] = data + int64_t(rows.row[t + j]) * width;
+            // In a lane of the first sum it costs nothing.
+            if (Biased) {
+                UNROLL for (int q = 0; q < N; q++) a[q * R + j] = Vec<T>{rows.bias[t + j]};
+            }
+        }
         for (int c = 0; c < width; c += W<T>) {
             Vec<T> y[R];
             UNROLL for (int j = 0; j < R; j++) {
                 y[j] = load(r[j] + c);
-                KEEP(y[j]);
+                if (N > 1)
+                    KEEP(y[j]);
             }
             UNROLL for (int q = 0; q < N; q++) {
                 Vec<T> xq = load(x + q * width + c);
-                KEEP(xq);
+                if (R > 1)
+                    KEEP(xq);
                 UNROLL for (int j = 0; j < R; j++) a[q * R + j] += xq * y[j];
             }
         }
@@ -36,12 +45,12 @@ INLINE void dots(const T *x, const T *data, int width, const Rows<T> &rows, T *s
     }
 }
 
-// Scores of all pairs of the block: x[center] . data[row]
-template <int N, class T>
+// Products of all pairs of the block
+template <int N, bool Biased, class T>
 INLINE void block_dots(const T *x, const T *data, int width, const Lists<T> &lists, T *s) {
-    dots<N>(x, data, width, lists.common, s);
+    dots<N, Biased>(x, data, width, lists.common, s);
     for (int q = 0; q < N; q++)
-        dots<1>(x + q * width, data, width, lists.extra[q], s + own_scores(q));
+        dots<1, Biased>(x + q * width, data, width, lists.extra[q], s + own_scores(q));
 }
 
 // a[q] += sum over t of s[q][t] data[row[t]], for C vectors of channels. U rows go to sums of their
@@ -138,14 +147,11 @@ template <int N, class T> struct PerCenter {
     }
 };
 
-// Adds the weights' logarithms to the scores, and finds their largest.
-template <int N, class T> INLINE void raise(T *s, const Rows<T> &rows, T *top) {
+template <int N, class T> INLINE void find_largest(const T *s, const Rows<T> &rows, T *top) {
     PerCenter<N, T> m(top);
     for (int x = 0; x < rows.padded / (8 / N) * 8; x += m.lanes) {
         UNROLL for (int u = 0; u < m.vectors; u++) {
-            const int at = x + u * W<T>;
-            const Vec<T> y = load(s + at) + spread<N>(rows.bias, at);
-            store(s + at, y);
+            const Vec<T> y = load(s + x + u * W<T>);
             m.v[u] = y > m.v[u] ? y : m.v[u];
         }
     }
@@ -174,9 +180,9 @@ INLINE void online_softmax(T *s, const Lists<T> &lists, Softmax<T> *state, T *fa
     T top[N], base[N], total[N];
     for (int q = 0; q < N; q++)
         top[q] = state[q].max;
-    raise<N>(s, lists.common, top);
+    find_largest<N>(s, lists.common, top);
     for (int q = 0; q < N; q++)
-        raise<1>(s + own_scores(q), lists.extra[q], top + q);
+        find_largest<1>(s + own_scores(q), lists.extra[q], top + q);
     for (int q = 0; q < N; q++) {
         base[q] = top[q] > T(-INFINITY) ? top[q] : 0;
         factor[q] = top[q] > state[q].max ? exp2<T>(fill<T>(state[q].max - top[q]))[0] : T(1);
@@ -196,13 +202,13 @@ INLINE void differentiate_queries(T *s, T *ds, const Rows<T> &rows, const T *lse
     for (int x = 0; x < rows.padded / (8 / N) * 8; x += l.lanes) {
         UNROLL for (int u = 0; u < l.vectors; u++) {
             const int at = x + u * W<T>;
-            const Vec<T> p = exp2<T>(load(s + at) + spread<N>(rows.bias, at) - l.v[u]);
+            const Vec<T> p = exp2<T>(load(s + at) - l.v[u]);
             store(ds + at, p * (load(ds + at) - d.v[u]));
         }
     }
 }
 
-// The same with lse (less the bias) and delta per row.
+// The same with lse and delta per row.
 template <int N, class T>
 INLINE void differentiate_keys(T *s, T *ds, const Rows<T> &rows, const T *lse, const T *delta) {
     for (int x = 0; x < rows.padded / (8 / N) * 8; x += W<T>) {

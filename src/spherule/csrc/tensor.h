@@ -71,9 +71,9 @@ INLINE Matrix matrix(const spherule_tensor *t, int64_t batch, int64_t head, int6
     return {data, t->stride[2], t->stride[3], int(dim), dtype};
 }
 
-// Channel by channel to point by point goes through a small square, so that both sides move in
-// whole cache lines whatever power of two lies between their rows.
-constexpr int SQUARE = 32;
+// Channel by channel to point by point goes through a small patch, so that both sides move in whole
+// cache lines whatever power of two lies between their rows.
+constexpr int RUN = 128, CHANNELS = 16;  // points and channels of the patch
 
 template <class S, class T>
 void pack_as(const Matrix &m, int64_t first, int n, T factor, T *rows, int width) {
@@ -88,25 +88,25 @@ void pack_as(const Matrix &m, int64_t first, int n, T factor, T *rows, int width
         }
         return;
     }
-    T square[SQUARE][SQUARE];
-    for (int i0 = 0; i0 < n; i0 += SQUARE) {
-        for (int c0 = 0; c0 < width; c0 += SQUARE) {
-            const int points = min(SQUARE, n - i0), channels = min(SQUARE, width - c0);
+    T patch[CHANNELS][RUN];
+    for (int i0 = 0; i0 < n; i0 += RUN) {
+        for (int c0 = 0; c0 < width; c0 += CHANNELS) {
+            const int points = min(RUN, n - i0), channels = min(CHANNELS, width - c0);
             for (int c = 0; c < channels; c++) {
                 const S *x = source + i0 * m.point + (c0 + c) * m.channel;
                 const bool real = c0 + c < m.dim;
                 if (real && m.point == 1) {
                     for (int i = 0; i < points; i++)
-                        square[c][i] = T(widen(x[i])) * factor;
+                        patch[c][i] = T(widen(x[i])) * factor;
                 } else {
                     for (int i = 0; i < points; i++)
-                        square[c][i] = real ? T(widen(x[i * m.point])) * factor : 0;
+                        patch[c][i] = real ? T(widen(x[i * m.point])) * factor : 0;
                 }
             }
             for (int i = 0; i < points; i += W<T>) {
                 for (int c = 0; c < channels; c += W<T>) {
                     Vec<T> v[W<T>];
-                    UNROLL for (int j = 0; j < W<T>; j++) v[j] = load(&square[c + j][i]);
+                    UNROLL for (int j = 0; j < W<T>; j++) v[j] = load(&patch[c + j][i]);
                     transpose<T>(v);
                     for (int j = 0; j < min(W<T>, points - i); j++)
                         store(rows + int64_t(i0 + i + j) * width + c0 + c, v[j]);
@@ -125,27 +125,27 @@ void unpack_as(const Matrix &m, int64_t first, int n, const T *rows, int width) 
                 narrow(rows[int64_t(i) * width + c], target + i * m.point + c);
         return;
     }
-    T square[SQUARE][SQUARE];
-    for (int i0 = 0; i0 < n; i0 += SQUARE) {
-        for (int c0 = 0; c0 < m.dim; c0 += SQUARE) {
-            const int points = min(SQUARE, n - i0), channels = min(SQUARE, width - c0);
+    T patch[CHANNELS][RUN];
+    for (int i0 = 0; i0 < n; i0 += RUN) {
+        for (int c0 = 0; c0 < m.dim; c0 += CHANNELS) {
+            const int points = min(RUN, n - i0), channels = min(CHANNELS, width - c0);
             for (int i = 0; i < points; i += W<T>) {
                 for (int c = 0; c < channels; c += W<T>) {
                     Vec<T> v[W<T>] = {};
                     for (int j = 0; j < min(W<T>, points - i); j++)
                         v[j] = load(rows + int64_t(i0 + i + j) * width + c0 + c);
                     transpose<T>(v);
-                    UNROLL for (int j = 0; j < W<T>; j++) store(&square[c + j][i], v[j]);
+                    UNROLL for (int j = 0; j < W<T>; j++) store(&patch[c + j][i], v[j]);
                 }
             }
             for (int c = 0; c < min(channels, m.dim - c0); c++) {
                 S *x = target + i0 * m.point + (c0 + c) * m.channel;
                 if (m.point == 1) {
                     for (int i = 0; i < points; i++)
-                        narrow(square[c][i], x + i);
+                        narrow(patch[c][i], x + i);
                 } else {
                     for (int i = 0; i < points; i++)
-                        narrow(square[c][i], x + i * m.point);
+                        narrow(patch[c][i], x + i * m.point);
                 }
             }
         }

@@ -8,18 +8,23 @@
 
 namespace {
 
-constexpr int BLOCK = 4;  // centers in a block, at most
-#ifndef DEV_BLOCK
-#define DEV_BLOCK 4
-#endif
+constexpr int BLOCK = 4;   // centers in a block, at most
 constexpr int LIST = 512;  // rows in a list, at most
 
-INLINE int64_t floor_div(int64_t x, int64_t d, double inverse) {
-    int64_t q = int64_t(double(x) * inverse);
-    const int64_t r = x - q * d;
-    return r < 0 ? q - 1 : r >= d ? q + 1 : q;
-}
-INLINE int64_t ceil_div(int64_t x, int64_t d, double inverse) { return -floor_div(-x, d, inverse); }
+// x / d, rounded down, for the queries of a block one after the other: only the first one divides.
+struct Quotient {
+    int64_t value, rest, d;
+    INLINE Quotient(int64_t x, int64_t d, double inverse)
+        : value(int64_t(double(x) * inverse)), rest(x - value * d), d(d) {
+        const int64_t off = rest < 0 ? -1 : rest >= d ? 1 : 0;
+        value += off, rest -= off * d;
+    }
+    INLINE void step(int64_t whole, int64_t part) {
+        value += whole, rest += part;
+        const bool carry = rest >= d;
+        value += carry, rest -= carry ? d : 0;
+    }
+};
 
 // Rows with an additive log2 weight each.
 template <class T> struct Rows {
@@ -27,7 +32,7 @@ template <class T> struct Rows {
     int32_t row[LIST + 16], end[LIST + 16];  // end: of the row's ring
     T bias[LIST + 16];
 
-    void add(int64_t first, int count, int64_t ring_end, T b) {
+    INLINE void add(int64_t first, int count, int64_t ring_end, T b) {
         // Whole groups of 8: what is written past the end is overwritten or ignored.
         for (int t = 0; t < count; t += 8) {
             for (int i = 0; i < 8; i++)
@@ -86,9 +91,8 @@ template <class T> class Walk {
     spherule_neighborhood nb;
     const uint8_t *mask;  // of the rows
     Lists<T> lists;
-    int64_t ring, nq, divisor;
+    int64_t ring, nq, divisor, chunk;
     double inverse;
-    int block;
 
     static constexpr double log2e = 1.4426950408889634074;
 
@@ -102,26 +106,40 @@ template <class T> class Walk {
         return !nb.column_start && nb.inner[pair] >= SPHERULE_UNIT * nq * nb.key.nphi[s];
     }
 
-    Arc arc(int64_t i, int64_t pair, int64_t nk) const {
-        if (nb.column_start) {
-            const int64_t first = nb.column_start[i], last = first + nb.column_count[i] - 1;
-            return {first, last, first, last};
-        }
+    // first and last of n centers' keys from i on, within `reach`
+    INLINE void limits(int64_t i, int n, int64_t pair, int64_t nk, int64_t reach,
+                       int64_t (*range)[2]) const {
         const int64_t middle = 2 * SPHERULE_UNIT * i * nk - nb.shift[pair];
-        const auto limits = [&](int64_t reach, int64_t &first, int64_t &last) {
-            first = ceil_div(middle - reach, divisor, inverse);
-            last = min(floor_div(middle + reach, divisor, inverse), first + nk - 1);
-        };
-        Arc a;
-        limits(nb.reach[pair], a.first, a.last);
-        if (nb.inner[pair] == nb.reach[pair]) {
-            a.inner_first = a.first, a.inner_last = a.last;
-        } else if (nb.inner[pair] < 0) {
-            a.inner_first = INT64_MAX, a.inner_last = INT64_MIN;
-        } else {
-            limits(nb.inner[pair], a.inner_first, a.inner_last);
+        const int64_t whole = nk / nq, part = 2 * SPHERULE_UNIT * (nk - whole * nq);
+        Quotient first(middle - reach + divisor - 1, divisor, inverse),
+            last(middle + reach, divisor, inverse);
+        for (int q = 0; q < n; q++) {
+            range[q][0] = first.value, range[q][1] = min(last.value, first.value + nk - 1);
+            first.step(whole, part), last.step(whole, part);
         }
-        return a;
+    }
+
+    INLINE void arcs(int64_t i, int n, int64_t pair, int64_t nk, Arc *a) const {
+        int64_t outer[BLOCK][2], inner[BLOCK][2];
+        if (nb.column_start) {
+            for (int q = 0; q < n; q++) {
+                const int64_t first = nb.column_start[i + q],
+                              last = first + nb.column_count[i + q] - 1;
+                a[q] = {first, last, first, last};
+            }
+            return;
+        }
+        limits(i, n, pair, nk, nb.reach[pair], outer);
+        const bool soft = nb.inner[pair] != nb.reach[pair], none = nb.inner[pair] < 0;
+        if (soft && !none)
+            limits(i, n, pair, nk, nb.inner[pair], inner);
+        for (int q = 0; q < n; q++) {
+            a[q] = {outer[q][0], outer[q][1], outer[q][0], outer[q][1]};
+            if (none)
+                a[q].inner_first = INT64_MAX, a[q].inner_last = INT64_MIN;
+            if (soft && !none)
+                a[q].inner_first = inner[q][0], a[q].inner_last = inner[q][1];
+        }
     }
 
     // log2 of the soft edge's weight at key j of ring s
@@ -139,6 +157,13 @@ template <class T> class Walk {
     void add(Rows<T> &list, int64_t first, int64_t last, int64_t s, const Visit &flush, double bias,
              int64_t i = 0, int64_t pair = -1, const Arc *own = nullptr) {
         const int64_t nk = nb.key.nphi[s], start = nb.key.ringstart[s], end = start + nk;
+        // Nearly always: a short piece inside the ring, perhaps an empty one.
+        if (!mask && !(own && nb.edge_width > 0) && first >= 0 && last < nk &&
+            list.n + last - first < LIST) {
+            if (first <= last)
+                list.add(start + first, int(last - first + 1), end, T(bias));
+            return;
+        }
         while (first <= last) {
             if (list.n == LIST)
                 flush();
@@ -167,8 +192,8 @@ template <class T> class Walk {
             if (bias == -INFINITY || whole(s, p))
                 continue;
             Arc a[BLOCK], all = {0, 0, INT64_MIN, INT64_MAX};
+            arcs(i, n, p, nk, a);
             for (int q = 0; q < n; q++) {
-                a[q] = arc(i + q, p, nk);
                 all.inner_first = max(all.inner_first, a[q].inner_first);
                 all.inner_last = min(all.inner_last, a[q].inner_last);
             }
@@ -185,6 +210,14 @@ template <class T> class Walk {
         }
     }
 
+  public:
+    void start(const spherule_neighborhood &neighborhood, const uint8_t *row_mask,
+               int64_t center_ring, int64_t rows_in_cache) {
+        nb = neighborhood, mask = row_mask, ring = center_ring,
+        chunk = min(rows_in_cache, int64_t(LIST) / 2);
+        nq = nb.query.nphi[ring], divisor = 2 * SPHERULE_UNIT * nq, inverse = 1.0 / double(divisor);
+    }
+
     // Where all rings have as many points, the lists of one block are those of the one before,
     // turned.
     bool turns() const {
@@ -196,49 +229,45 @@ template <class T> class Walk {
         return true;
     }
 
-  public:
-    void start(const spherule_neighborhood &neighborhood, const uint8_t *row_mask,
-               int64_t center_ring) {
-        nb = neighborhood, mask = row_mask, ring = center_ring;
-        nq = nb.query.nphi[ring], divisor = 2 * SPHERULE_UNIT * nq, inverse = 1.0 / double(divisor);
-        block = DEV_BLOCK;
-    }
-
-    // Calls visit(first center, centers, lists), perhaps several times for a block, for centers
-    // begin to end.
+    // Calls visit(first, last, lists) for one block or for all that have the same lists, perhaps
+    // several times, until all rows of the centers from begin to end have come.
     template <class Visit> void blocks(int64_t begin, int64_t end, const Visit &visit) {
-        const auto size = [&](int64_t i) { return int(min(end - i, int64_t(block))); };
+        const auto size = [&](int64_t i) { return int(min(end - i, int64_t(BLOCK))); };
 
-        // Rings that lie in the disk as a whole are the same for every center: blocks inside, rows
-        // outside, so that rows stay in the cache.
+        // Rings that lie in the disk as a whole are the same for every center: as many rows at a
+        // time as stay in the cache while all centers use them.
         const auto everywhere = [&] {
             if (!lists.common.n)
                 return;
             lists.pad();
-            for (int64_t i = begin; i < end; i += block)
-                visit(i, size(i), lists);
+            visit(begin, end, lists);
             lists.clear();
         };
         lists.clear();
         for (int64_t p = nb.pairs[ring]; p < nb.pairs[ring + 1]; p++) {
             const int64_t s = nb.first[ring] + p - nb.pairs[ring];
             const double bias = row_bias(s);
-            if (bias > -INFINITY && whole(s, p))
-                add(lists.common, 0, nb.key.nphi[s] - 1, s, everywhere, bias);
+            if (bias == -INFINITY || !whole(s, p))
+                continue;
+            for (int64_t j = 0; j < nb.key.nphi[s]; j += chunk) {
+                add(lists.common, j, min(j + chunk, nb.key.nphi[s]) - 1, s, everywhere, bias);
+                if (lists.common.n >= chunk)
+                    everywhere();
+            }
         }
         everywhere();
 
         bool again = false;
-        for (int64_t i = begin; i < end; i += block) {
-            if (again && size(i) == block) {
-                lists.common.turn(block, int(nq));
-                for (int q = 0; q < block; q++)
-                    lists.extra[q].turn(block, int(nq));
+        for (int64_t i = begin; i < end; i += BLOCK) {
+            if (again && size(i) == BLOCK) {
+                lists.common.turn(BLOCK, int(nq));
+                for (int q = 0; q < BLOCK; q++)
+                    lists.extra[q].turn(BLOCK, int(nq));
             } else {
                 bool flushed = false;
                 build(i, size(i), [&] {
                     lists.pad();
-                    visit(i, size(i), lists);
+                    visit(i, i + size(i), lists);
                     lists.clear();
                     flushed = true;
                 });
@@ -246,7 +275,7 @@ template <class T> class Walk {
                 again = !flushed && turns();
             }
             if (!lists.empty())
-                visit(i, size(i), lists);
+                visit(i, i + size(i), lists);
         }
     }
 };
