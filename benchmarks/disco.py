@@ -7,7 +7,7 @@ import torch_harmonics as th
 from torch_harmonics.quadrature import THETA_CUTOFF_EPS
 
 from spherule import Grid
-from spherule.nn import DiscoConv
+from spherule.nn import DiscoConv, Resample
 from timing import compare, set_up
 
 CASES = {
@@ -58,6 +58,24 @@ def main() -> None:
         for what, u in (("x and weight", x), ("weight", x.detach())):
             both = [partial(step, layer, u, dy) for layer in (peer, ours)]
             compare(f"{name}, gradients of {what}", *both)
+
+    with_upsampling()
+
+
+def with_upsampling() -> None:
+    """The decoder as the Transformer has it: bilinear from half the resolution, then 128 -> 3."""
+    fine, coarse = Grid.gauss(128, 256), Grid.gauss(64, 128)
+    peer, ours = pair(128, 3, fine, fine, 1)
+    gauss = {"grid_in": "legendre-gauss", "grid_out": "legendre-gauss"}
+    their_upsample = th.ResampleS2(*coarse.shape, *fine.shape, **gauss)
+    our_upsample = Resample(coarse, fine)
+    x = torch.randn(1, 128, *coarse.shape, requires_grad=True)
+    dy = torch.randn(1, 3, *fine.shape)
+    compare(
+        "decoder with its upsampling, gradients of x and weight",
+        lambda: torch.autograd.grad(peer(their_upsample(x)), [x, peer.weight], dy),
+        lambda: torch.autograd.grad(ours.after(our_upsample, x), [x, ours.weight], dy),
+    )
 
 
 def step(layer: torch.nn.Module, x: torch.Tensor, dy: torch.Tensor) -> None:

@@ -186,7 +186,7 @@ int backward(const spherule_neighborhood &nb, const spherule_neighborhood &trans
              const spherule_tensor *dk, const spherule_tensor *dv) {
     Attention<T> a(p);
     const Plan plan(nb), plan_transpose(transpose);
-    Packed<T> delta(p.queries, 1);
+    Packed<T> delta(1, p.queries);
     Scratch scratch(p, {&a.q, &a.k, &a.v, &a.dout, &a.dq, &delta});
     if (!plan.ok() || !plan_transpose.ok() || !scratch.ok())
         return SPHERULE_NO_MEMORY;

@@ -25,6 +25,10 @@ class ModelConfig:
     grid: str = "gauss:128x256"
     """Where fields live, in and out."""
     convolution: Literal["spherical", "planar"] = "spherical"
+    radii: int = 2
+    angles: int = 4
+    """Hats of the spherical filters: one in the centre, `angles` at each of `radii` distances.
+    `angles=1` makes them isotropic; with `position="none"` the whole model is then equivariant."""
     attention: Literal["spherical", "planar"] = "spherical"
     local: bool = True
     """Attention within disks (spherical) or windows (planar) of `window` cells; else global."""

@@ -74,7 +74,16 @@ def make_convolution(
     """A convolution without bias from one grid to another."""
     if config.convolution == "planar":
         return PlanarConv(in_channels, out_channels, grid, out_grid, kernel=kernel, groups=groups)
-    return DiscoConv(in_channels, out_channels, grid, out_grid, cutoff=cutoff, groups=groups)
+    return DiscoConv(
+        in_channels,
+        out_channels,
+        grid,
+        out_grid,
+        radii=config.radii,
+        angles=config.angles,
+        cutoff=cutoff,
+        groups=groups,
+    )
 
 
 def make_block(
