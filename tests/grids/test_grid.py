@@ -88,6 +88,7 @@ def test_grid_is_a_value(name: str) -> None:
     rings = Grid.from_rings(grid.theta, grid.nphi, grid.phi0, grid.ring_weights)
     assert rings == grid
     assert rings.shape == grid.shape
+    assert Grid.from_name(rings.name) == rings
     for other in (pickle.loads(pickle.dumps(grid)), copy.deepcopy(grid)):
         assert other == grid
         assert other.name == grid.name

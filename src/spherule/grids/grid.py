@@ -154,16 +154,19 @@ class Grid:
             raise ValueError(f"nphi: every ring needs a point, got {counts.min()}")
         if weights.min() < 0 or weights.max() == 0:
             raise ValueError("ring_weights: must be >= 0, and some > 0")
-        digest = hashlib.blake2b(digest_size=4)
+        digest = hashlib.blake2b(digest_size=8)
         for array in (theta, counts.astype(np.int64), phi0, weights):
             digest.update(array.tobytes())
-        return cls(theta, counts, phi0, weights, f"rings:{digest.hexdigest()}")
+        grid = cls(theta, counts, phi0, weights, f"rings:{digest.hexdigest()}")
+        return _own_rings.setdefault(grid.name, grid)
 
     @classmethod
     def from_name(cls, name: str) -> "Grid":
         """The grid of a name: "gauss:64x128", "fejer:180x360@0.5" (longitudes offset by half a
         cell), "H64", "O96", "N320", "F90".
         """
+        if name in _own_rings:
+            return _own_rings[name]
         family, sizes, offset = _parse(name)
         if family in _RULES:
             nlat, nlon = sizes
@@ -301,6 +304,10 @@ class Grid:
     def _reduced_gaussian(cls, nphi: NDArray[np.int64], name: str) -> "Grid":
         theta, weights = quadrature.gauss(nphi.size)
         return cls(theta, nphi, np.zeros(nphi.size), weights * 2 * np.pi / nphi, name)
+
+
+# Rings of the user's own that were made in this process, so that their names are good here too.
+_own_rings: dict[str, Grid] = {}
 
 
 def _parse(name: str) -> tuple[str, list[int], float]:

@@ -110,19 +110,24 @@ def _explicit(
 
 def _log_weights(grid: Grid, key_mask: Tensor | None, like: Tensor) -> Tensor | None:
     """(batch or 1, 1, 1, keys); -inf for keys that do not count."""
-    log_w = _grid_log_weights(grid).to(like)[None, None, None, :]
+    log_w = _grid_log_weights(grid.name, grid.size, like.detach())[None, None, None, :]
     if key_mask is None:
         return log_w
     mask = key_mask.reshape(-1, 1, 1, key_mask.shape[-1])
     return log_w.masked_fill(~mask, -math.inf)
 
 
-# A constant to torch.compile, which cannot follow numpy.
-@torch.compiler.assume_constant_result
-def _grid_log_weights(grid: Grid) -> Tensor:
-    return _cached_log_weights(grid)
+# An operator with the grid's name: compilers cannot follow numpy, nor hold a grid.
+@torch.library.custom_op("spherule::log_weights", mutates_args=())
+def _grid_log_weights(grid: str, size: int, like: Tensor) -> Tensor:
+    return _cached_log_weights(grid).to(like, copy=True)
+
+
+@_grid_log_weights.register_fake
+def _(grid: str, size: int, like: Tensor) -> Tensor:
+    return like.new_empty(size)
 
 
 @lru_cache(maxsize=64)
-def _cached_log_weights(grid: Grid) -> Tensor:
-    return torch.from_numpy(grid.weights.reshape(-1).copy()).log()
+def _cached_log_weights(grid: str) -> Tensor:
+    return torch.from_numpy(Grid.from_name(grid).weights.reshape(-1).copy()).log()
