@@ -18,6 +18,8 @@ settings.load_profile("spherule")
 @pytest.fixture(autouse=True)
 def _seeded() -> None:
     torch.manual_seed(0)
+    # Tests run side by side: threads of small products would wait for each other.
+    torch.set_num_threads(1)
 
 
 @pytest.fixture
