@@ -8,7 +8,8 @@ import torch
 from PIL import Image
 
 import spherule
-from spherule.cli import main, openmp_runtimes
+from spherule.cli import main
+from spherule.cli.info import openmp_runtimes
 from spherule.data import StoredShallowWater
 from spherule.report.movie import draw_movie
 
@@ -30,7 +31,7 @@ def test_info_tells_versions_and_threads(monkeypatch, capsys) -> None:
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="counts libraries in /proc")
 def test_one_openmp_runtime_in_the_process() -> None:
     code = (
-        "from spherule import native; from spherule.cli import openmp_runtimes;"
+        "from spherule import native; from spherule.cli.info import openmp_runtimes;"
         "native.load(); print(len(openmp_runtimes()))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
