@@ -4,23 +4,30 @@ While it is written, its name ends in `.partial`; a file `progress` in it counts
 are safe, and the same command goes on from there. The whole store then takes its name in one step.
 """
 
-import errno
-import json
 import os
-import shutil
-import warnings
 from collections.abc import Iterator
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from spherule.data.shallow_water import BLOCK, ShallowWaterConfig, ShallowWaterDataset, Statistics
+from spherule.data.zarr_store import (
+    Coordinate,
+    consolidate,
+    create_store,
+    open_store,
+    partial_of,
+    place_coordinates,
+    require_coordinates,
+    require_same,
+    room_for,
+    write_coordinates,
+    zarr_module,
+)
 from spherule.grids import Grid
 from spherule.pde.shallow_water import UNITS, VARIABLES
 
@@ -47,7 +54,7 @@ class StoredShallowWater(Dataset[tuple[Tensor, Tensor]]):
         attributes = dict(self._group.attrs)
         self.config = ShallowWaterConfig(**{k: attributes[k] for k in _FIELDS})
         if config is not None:
-            _require_same(self.path, self.config.resolved(), config.resolved())
+            require_same(self.path, self.config.resolved(), config.resolved())
         self.grid = Grid.from_name(self.config.grid)
         self.seed, self._samples = int(attributes["seed"]), int(attributes["samples"])
         self._require_whole()
@@ -77,9 +84,7 @@ class StoredShallowWater(Dataset[tuple[Tensor, Tensor]]):
         for name in VARIABLES:
             if name not in self._group or self._group[name].shape != shape:
                 raise ValueError(f"{self.path} is damaged: {name} is not there with shape {shape}")
-        for name, (_, values, _) in _coordinates(self.config).items():
-            if name not in self._group or not np.array_equal(self._group[name][:], values):
-                raise ValueError(f"{self.path}: {name} is not that of its config, {self.grid!r}")
+        require_coordinates(self.path, self._group, _coordinates(self.config))
 
 
 def write_store(
@@ -99,8 +104,8 @@ def write_store(
     if path.exists():
         raise FileExistsError(f"{path} exists: remove it, or choose another name")
     dataset = ShallowWaterDataset(config, seed=seed)
-    partial = path.with_name(path.name + ".partial")
-    try:
+    partial = partial_of(path)
+    with room_for(path):
         group, done = _begin(partial, dataset, samples)
         yield done
         blocks = _Blocks(dataset, done // BLOCK, -(-samples // BLOCK))
@@ -113,14 +118,6 @@ def write_store(
             yield done
         (partial / "progress").unlink()
         partial.rename(path)
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise
-        raise OSError(
-            error.errno,
-            f"no room for {path} ({error.strerror}); what is written stays in {partial.name}: "
-            "make room and give the same command again",
-        ) from error
 
 
 class _Blocks(Dataset[Tensor]):
@@ -146,34 +143,25 @@ def _begin(partial: Path, dataset: ShallowWaterDataset, samples: int) -> tuple[A
     wanted = {**dataset.config.resolved(), "seed": dataset.seed, "samples": samples}
     if (partial / "progress").exists():
         group = _opened(partial)
-        _require_same(partial, {k: group.attrs[k] for k in wanted}, wanted)
+        require_same(partial, {k: group.attrs[k] for k in wanted}, wanted)
         return group, int((partial / "progress").read_text())
     size = 4 * 2 * len(VARIABLES) * dataset.grid.size * samples
-    partial.parent.mkdir(parents=True, exist_ok=True)
-    free = shutil.disk_usage(partial.parent).free
-    if size > free:
-        raise OSError(
-            errno.ENOSPC, f"{size / 1e9:.3g} GB are needed and {free / 1e9:.3g} GB are free"
-        )
-    if partial.exists():  # killed before anything was safe
-        shutil.rmtree(partial)
-    group = _created(partial, dataset, wanted)
+    group = create_store(partial, FORMAT, wanted, size)
+    _fill(group, dataset, samples)
+    group = consolidate(partial)
     _remember(partial, 0)
     return group, 0
 
 
-def _created(partial: Path, dataset: ShallowWaterDataset, attributes: dict[str, Any]) -> Any:
-    zarr = _zarr()
-    group = zarr.create_group(partial, overwrite=False)
-    group.attrs.update({"format": FORMAT, "source": f"spherule {version('spherule')}"})
-    group.attrs.update(attributes)
+def _fill(group: Any, dataset: ShallowWaterDataset, samples: int) -> None:
+    zarr = zarr_module()
     grid = dataset.grid
     space = ("lat", "lon") if grid.regular else ("point",)
     shape = (2, *grid.shape)
     for v, (name, unit) in enumerate(zip(VARIABLES, UNITS, strict=True)):
         array = group.create_array(
             name,
-            shape=(attributes["samples"], *shape),
+            shape=(samples, *shape),
             chunks=(1, *shape),
             dtype="float32",
             fill_value=float("nan"),
@@ -187,29 +175,12 @@ def _created(partial: Path, dataset: ShallowWaterDataset, attributes: dict[str, 
             mean=dataset.statistics.mean[v],
             std=dataset.statistics.std[v],
         )
-    for name, (dimensions, values, unit) in _coordinates(dataset.config).items():
-        array = group.create_array(name, data=values, dimension_names=dimensions, compressors=None)
-        array.attrs["units"] = unit
-    with warnings.catch_warnings():
-        # xarray wants all metadata in one place, which version 3 of the format does not have yet.
-        warnings.filterwarnings("ignore", message="Consolidated metadata")
-        return zarr.consolidate_metadata(partial)
+    write_coordinates(group, _coordinates(dataset.config))
 
 
-def _coordinates(config: ShallowWaterConfig) -> dict[str, tuple[tuple[str, ...], NDArray, str]]:
-    """Dimensions, values and unit of each; places lie along the axes of a regular grid, else point
-    by point.
-    """
-    grid = Grid.from_name(config.grid)
-    if grid.regular:
-        lat, lon, along = grid.theta, grid.point_phi[: grid.shape[1]], (("lat",), ("lon",))
-    else:
-        lat, lon, along = grid.point_theta, grid.point_phi, (("point",), ("point",))
-    return {
-        "time": (("time",), np.array([0.0, config.lead]), "s"),
-        "lat": (along[0], 90 - np.degrees(lat), "degrees_north"),
-        "lon": (along[1], np.degrees(lon), "degrees_east"),
-    }
+def _coordinates(config: ShallowWaterConfig) -> dict[str, Coordinate]:
+    time = (("time",), np.array([0.0, config.lead]), "s")
+    return {"time": time, **place_coordinates(Grid.from_name(config.grid))}
 
 
 def _remember(partial: Path, done: int) -> None:
@@ -219,37 +190,4 @@ def _remember(partial: Path, done: int) -> None:
 
 
 def _opened(path: Path) -> Any:
-    zarr = _zarr()
-    if not path.exists():
-        begun = path.with_name(path.name + ".partial")
-        hint = f"; {begun.name} is not finished: give its command again" if begun.exists() else ""
-        raise FileNotFoundError(f"{path} does not exist{hint}")
-    try:
-        group = zarr.open_group(path, mode="r+" if path.suffix == ".partial" else "r")
-        kind = group.attrs.get("format")
-    except (zarr.errors.NodeNotFoundError, json.JSONDecodeError, FileNotFoundError) as error:
-        raise ValueError(f"{path} is damaged, or not a Zarr store: {error}") from error
-    if kind != FORMAT or not all(k in group.attrs for k in (*_FIELDS, "seed", "samples")):
-        raise ValueError(f"{path} is not a store of shallow water: format={kind!r}")
-    return group
-
-
-def _require_same(path: Path, found: dict[str, Any], wanted: dict[str, Any]) -> None:
-    different = [k for k in wanted if found[k] != wanted[k]]
-    if different:
-        raise ValueError(
-            f"{path} was made otherwise: "
-            + ", ".join(f"{k}={found[k]!r} instead of {wanted[k]!r}" for k in different)
-        )
-
-
-def _zarr() -> Any:
-    try:
-        import zarr
-        import zarr.codecs
-        import zarr.errors
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "stores need zarr: pip install 'spherule[data]'", name=error.name
-        ) from error
-    return zarr
+    return open_store(path, FORMAT, (*_FIELDS, "seed", "samples"))
