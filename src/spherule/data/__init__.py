@@ -1,5 +1,14 @@
 """Data to train on."""
 
+from spherule.data.panorama_store import PanoramaSource, write_panoramas
+from spherule.data.panoramas import (
+    CLASSES,
+    BadPanorama,
+    Panorama,
+    PanoramaDataset,
+    PanoramaStatistics,
+    depth_mask,
+)
 from spherule.data.shallow_water import (
     ConsecutiveBatches,
     ShallowWaterConfig,
@@ -9,10 +18,18 @@ from spherule.data.shallow_water import (
 from spherule.data.store import StoredShallowWater, write_store
 
 __all__ = [
+    "CLASSES",
+    "BadPanorama",
     "ConsecutiveBatches",
+    "Panorama",
+    "PanoramaDataset",
+    "PanoramaSource",
+    "PanoramaStatistics",
     "ShallowWaterConfig",
     "ShallowWaterDataset",
     "Statistics",
     "StoredShallowWater",
+    "depth_mask",
+    "write_panoramas",
     "write_store",
 ]
