@@ -15,6 +15,7 @@ from spherule.data.shallow_water import (
     ShallowWaterDataset,
     Statistics,
 )
+from spherule.data.stanford import StanfordSource
 from spherule.data.store import StoredShallowWater, write_store
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "PanoramaStatistics",
     "ShallowWaterConfig",
     "ShallowWaterDataset",
+    "StanfordSource",
     "Statistics",
     "StoredShallowWater",
     "depth_mask",

@@ -143,9 +143,11 @@ class PanoramaDataset(Dataset[dict[str, Tensor]]):
         statistics: PanoramaStatistics | None = None,
     ) -> None:
         self.path, self.split, self.fold = Path(path), split, fold
-        self._group = open_store(self.path, FORMAT, ("grid", "classes", "statistics"))
+        self._group = open_store(self.path, FORMAT, ("grid", "classes", "statistics", "skipped"))
         self.grid = Grid.from_name(self._group.attrs["grid"])
         self.classes = tuple(self._group.attrs["classes"])
+        self.skipped: list[dict[str, str]] = self._group.attrs["skipped"]
+        """What the source had and the store has not: name, kind and reason."""
         self._require_whole()
         variable = self._variable()
         self.statistics = statistics or PanoramaStatistics.from_json(
