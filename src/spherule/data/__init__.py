@@ -1,5 +1,6 @@
 """Data to train on."""
 
+from spherule.data.augment import Augmentation
 from spherule.data.panorama_store import PanoramaSource, write_panoramas
 from spherule.data.panoramas import (
     CLASSES,
@@ -20,6 +21,7 @@ from spherule.data.store import StoredShallowWater, write_store
 
 __all__ = [
     "CLASSES",
+    "Augmentation",
     "BadPanorama",
     "ConsecutiveBatches",
     "Panorama",
