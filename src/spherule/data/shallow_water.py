@@ -102,8 +102,9 @@ class Statistics:
         return tuple(fields.new_tensor(values).reshape(shape) for values in (self.mean, self.std))
 
 
-class ShallowWaterDataset(Dataset[tuple[Tensor, Tensor]]):
-    """Pairs (input, target) of normalised fields `(3, *grid.shape)`, for every index >= 0.
+class ShallowWaterDataset(Dataset[tuple[Tensor, ...]]):
+    """Pairs (input, target) of normalised fields `(3, *grid.shape)`, for every index >= 0; with
+    `leads` > 1 more targets follow, a lead apart.
 
     It has no length: give a DataLoader `batch_sampler=ConsecutiveBatches(size, start)`, or take a
     `Subset`. Statistics come from a fixed set of samples of no seed's stream.
@@ -115,41 +116,45 @@ class ShallowWaterDataset(Dataset[tuple[Tensor, Tensor]]):
         *,
         seed: int = 0,
         statistics: Statistics | None = None,
+        leads: int = 1,
     ) -> None:
         if seed < 0:
             raise ValueError(f"seed={seed} must be >= 0")
+        if leads < 1:
+            raise ValueError(f"leads={leads} must be at least 1")
         self.config = config or ShallowWaterConfig()
         self.seed = seed
+        self.leads = leads
         self.grid = Grid.from_name(self.config.grid)
         self._solver = self.config.solver()
         self._last: tuple[int, Tensor] | None = None
         self._draw(0, 0)  # bad configurations are refused here, not in a worker
         self.statistics = self._measure() if statistics is None else statistics
 
-    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+    def __getitem__(self, index: int) -> tuple[Tensor, ...]:
         index = operator.index(index)
         if index < 0:
             raise IndexError(f"index={index}: samples are counted from 0 and have no end")
         number, place = divmod(index, BLOCK)
         if self._last is None or self._last[0] != number:
             self._last = number, self.block(number)
-        pair = self.statistics.normalise(self._last[1][place], self.grid)
-        return pair[0], pair[1]
+        return tuple(self.statistics.normalise(self._last[1][place], self.grid))
 
-    def __getitems__(self, indices: Sequence[int]) -> list[tuple[Tensor, Tensor]]:
+    def __getitems__(self, indices: Sequence[int]) -> list[tuple[Tensor, ...]]:
         """For DataLoader: block by block, in the order asked for."""
         pairs = {i: self[i] for i in sorted(set(indices))}
         return [pairs[i] for i in indices]
 
-    def block(self, number: int) -> Float[Tensor, "block 2 3 *points"]:
-        """Samples number * BLOCK and following in physical units, input and target."""
-        return self._make(0, number)
+    def block(self, number: int) -> Float[Tensor, "block times 3 *points"]:
+        """Samples number * BLOCK and following in physical units, input and targets."""
+        return self._make(0, number, self.leads)
 
-    def _make(self, stream: int, number: int) -> Tensor:
+    def _make(self, stream: int, number: int, leads: int) -> Tensor:
         with one_thread(), torch.inference_mode():
             start = self._draw(stream, number).to(torch.complex64)
-            end = self._solver.advance(start, self.config.step, self.config.steps)
-            fields = self._solver.fields(torch.stack([start, end], dim=1))
+            every = self.config.steps
+            run = self._solver.trajectory(start, self.config.step, leads * every, every=every)
+            fields = self._solver.fields(torch.stack([start, *run], dim=1))
         return fields.clone()  # out of inference mode
 
     def _draw(self, stream: int, number: int) -> Tensor:
@@ -161,7 +166,7 @@ class ShallowWaterDataset(Dataset[tuple[Tensor, Tensor]]):
 
     def _measure(self) -> Statistics:
         blocks = range(STATISTICS_SAMPLES // BLOCK)
-        inputs = torch.cat([self._make(1, k)[:, 0] for k in blocks]).double().flatten(2)
+        inputs = torch.cat([self._make(1, k, 1)[:, 0] for k in blocks]).double().flatten(2)
         weights = torch.tensor(self.grid.weights / self.grid.weights.sum()).flatten() / len(inputs)
         mean = (inputs * weights).sum((0, 2))
         variance = ((inputs - mean[:, None]) ** 2 * weights).sum((0, 2))
