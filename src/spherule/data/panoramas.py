@@ -25,6 +25,12 @@ CLASSES = (
     *("sofa", "table", "wall", "window", "<UNK>"),
 )
 """What a label stands for; the last is what nobody labelled."""
+COLOURS = (
+    *((166, 118, 60), (44, 62, 80), (140, 86, 75), (232, 232, 222), (220, 60, 60)),
+    *((255, 179, 71), (120, 120, 160), (180, 100, 200), (150, 180, 150), (40, 90, 190)),
+    *((90, 160, 60), (205, 190, 150), (120, 210, 240), (0, 0, 0)),
+)
+"""Of each class, in pictures."""
 UNKNOWN = CLASSES.index("<UNK>")
 FORMAT = "spherule panoramas 1"
 RANDOM = "split"
@@ -132,7 +138,8 @@ class PanoramaDataset(Dataset[dict[str, Tensor]]):
     The split is the random one, or the fold of that name, whose `val` and `test` are the areas held
     out; "all" is every sample. Statistics are those of the split's training part, or given: a model
     wants those it was trained with. `augment(panorama, epoch, sample)` makes another panorama of
-    one; `Augmentation` is such.
+    one; `Augmentation` is such. Indices then go on past the end: index e n + i of n samples is
+    sample i in epoch e.
     """
 
     def __init__(
@@ -145,8 +152,6 @@ class PanoramaDataset(Dataset[dict[str, Tensor]]):
         augment: Callable[[Panorama, int, int], Panorama] | None = None,
     ) -> None:
         self.path, self.split, self.fold, self.augment = Path(path), split, fold, augment
-        # In shared memory: workers that live on hear of a new epoch too.
-        self._epoch = torch.zeros((), dtype=torch.int64).share_memory_()
         self._group = open_store(self.path, FORMAT, ("grid", "classes", "statistics", "skipped"))
         self.grid = Grid.from_name(self._group.attrs["grid"])
         self.classes = tuple(self._group.attrs["classes"])
@@ -173,10 +178,12 @@ class PanoramaDataset(Dataset[dict[str, Tensor]]):
         return self.indices.size
 
     def __getitem__(self, index: int) -> dict[str, Tensor]:
+        epoch = 0
+        if self.augment is not None:
+            epoch, index = divmod(index, len(self))
         panorama = self.panorama(index)
         if self.augment is not None:
-            epoch, row = int(self._epoch), int(self.indices[index])
-            panorama = self.augment(panorama, epoch, row)
+            panorama = self.augment(panorama, epoch, int(self.indices[index]))
         mean, std = (
             torch.tensor(values, dtype=torch.float32)[:, None, None]
             for values in (self.statistics.rgb_mean, self.statistics.rgb_std)
@@ -189,10 +196,6 @@ class PanoramaDataset(Dataset[dict[str, Tensor]]):
             "depth": torch.from_numpy(panorama.depth).nan_to_num(0.0),
             "valid": valid,
         }
-
-    def set_epoch(self, epoch: int) -> None:
-        """Which epoch `augment` is told, in all workers."""
-        self._epoch.fill_(epoch)
 
     def panorama(self, index: int) -> Panorama:
         """The sample as it is stored."""
