@@ -1,6 +1,7 @@
 """Transformers and SegFormers on the sphere, and their planar counterparts."""
 
 from spherule.models.base import Model, ModelConfig
+from spherule.models.registry import build, from_pretrained
 from spherule.models.segformer import (
     PlanarSegformer,
     PlanarSegformerConfig,
@@ -28,4 +29,6 @@ __all__ = [
     "SphericalTransformerConfig",
     "VisionTransformer",
     "VisionTransformerConfig",
+    "build",
+    "from_pretrained",
 ]

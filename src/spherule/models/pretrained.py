@@ -21,7 +21,7 @@ def save(model: nn.Module, config: dict[str, Any], directory: Path) -> None:
 
 def load(cls: Any, directory: Path) -> Any:
     """Build the model of the config, of this class and no other, and give it the weights."""
-    described = _read_config(directory / CONFIG)
+    described = read_config(directory / CONFIG)
     if described["model"] != cls.__name__:
         raise ValueError(
             f"{directory / CONFIG} describes a {described['model']}, not a {cls.__name__}: "
@@ -54,7 +54,8 @@ def load(cls: Any, directory: Path) -> Any:
     return model
 
 
-def _read_config(path: Path) -> dict[str, Any]:
+def read_config(path: Path) -> dict[str, Any]:
+    """The class and the config that stand in `config.json`."""
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist: not a model directory")
     try:
