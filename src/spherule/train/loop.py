@@ -1,0 +1,306 @@
+"""Training: steps, epochs, checkpoints, and what is done when something goes wrong.
+
+Everything random is a function of the seed and the step, and so is the order of the data: a run
+that is stopped anywhere and resumed goes on as if it had not been.
+"""
+
+import dataclasses
+import math
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader
+
+from spherule.models import Model
+from spherule.objectives import MeanStd
+from spherule.train import ranks
+from spherule.train.checkpoint import Checkpoint, write_checkpoint
+from spherule.train.config import RunConfig
+from spherule.train.journal import Journal
+from spherule.train.measure import measure, moved, split
+from spherule.train.memory import explain_memory
+from spherule.train.optim import (
+    MovingAverage,
+    Schedule,
+    make_optimizer,
+    optimizer_tensors,
+    restore_optimizer,
+)
+from spherule.train.problem import Batches, Problem
+
+PATIENCE_WITH_NAN = 5
+"""Bad losses in a row that end a run."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What a watcher is told after each step, and after each epoch with its validation."""
+
+    step: int
+    steps: int
+    epoch: int
+    loss: float
+    learning_rate: float
+    samples_per_second: float
+    validation: dict[str, MeanStd] | None = None
+
+
+Watch = Callable[[Report], None]
+Say = Callable[[str], None]
+
+
+class Interrupted(Exception):
+    """Ctrl-C or SIGTERM: everything is saved."""
+
+
+class Trainer:
+    """One run in one directory. `rank` 0 writes; all ranks step together."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        problem: Problem,
+        model: Model,
+        directory: Path,
+        *,
+        rank: int = 0,
+        world: int = 1,
+        say: Say = print,
+    ) -> None:
+        settings = config.training
+        if settings.batch % (world * settings.accumulate):
+            raise ValueError(
+                f"batch={settings.batch} must be a multiple of processes ({world}) times "
+                f"accumulate={settings.accumulate}"
+            )
+        self.problem, self.directory, self.settings = problem, directory, settings
+        self.rank, self.world, self.say = rank, world, say
+        self.device = ranks.choose_device(settings.device)
+        self.model = model.to(self.device)
+        self.optimizer = make_optimizer(model, settings)
+        self.parallel = ranks.wrapped(self.model, self.device)
+        self.epoch_steps = max(problem.samples // settings.batch, 1)
+        self.steps = settings.epochs * self.epoch_steps
+        self.schedule = Schedule(settings, self.steps)
+        self.average = MovingAverage(self.model, settings.ema)
+        self.step, self.bad, self.epoch_loss = 0, 0, 0.0
+        self.best: dict[str, Any] = {"step": None, "loss": math.inf}
+        self._stop = False
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Go on from a checkpoint."""
+        state, tensors = checkpoint.state(), checkpoint.tensors()
+        part = {
+            kind: {n[len(kind) + 1 :]: t for n, t in tensors.items() if n.startswith(kind + ".")}
+            for kind in ("optimizer", "weights")
+        }
+        kept = type(self.model).from_pretrained(checkpoint.path).state_dict()
+        self.average.average = (
+            {n: kept[n].to(self.device) for n in part["weights"]} if self.settings.ema else {}
+        )
+        self.model.load_state_dict({**kept, **part["weights"]})
+        restore_optimizer(self.optimizer, part["optimizer"])
+        self.schedule.restore(state["schedule"])
+        self.step, self.bad, self.epoch_loss = state["step"], state["bad"], state["epoch_loss"]
+        self.best = {"step": state["best"], "loss": state["best_loss"]}
+
+    def run(self, watch: Watch | None = None) -> None:
+        """Train to the end; checkpoints, journal and validation as it goes."""
+        journal = Journal(self.directory, after=self.step) if self.rank == 0 else None
+        try:
+            with self._interruptible():
+                self._run(journal, watch or (lambda report: None))
+        except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+            explain_memory(error, self.model, self.settings.batch // self.world)
+            raise
+        finally:
+            if journal is not None:
+                journal.close()
+
+    def _run(self, journal: Journal | None, watch: Watch) -> None:
+        began, first = time.perf_counter(), self.step
+        for batch, numbers in self._batches():
+            loss, norm, rate = self._step(batch, numbers, journal)
+            self.step += 1
+            self.epoch_loss += loss if math.isfinite(loss) else 0.0
+            speed = (self.step - first) * self.settings.batch / (time.perf_counter() - began)
+            epoch = (self.step - 1) // self.epoch_steps
+            if journal is not None:
+                journal.write(
+                    {"step": self.step, "loss": loss, "learning_rate": rate, "gradient_norm": norm}
+                )
+            report = Report(self.step, self.steps, epoch, loss, rate, speed)
+            watch(report)
+            if self.step % self.epoch_steps == 0:
+                paused = time.perf_counter()
+                values = self._end_epoch(epoch, journal)
+                watch(dataclasses.replace(report, validation=values))
+                began += time.perf_counter() - paused
+            elif self.settings.save_every and self.step % self.settings.save_every == 0:
+                self.save()
+            if ranks.any_rank(self._stop, self.device) and self.step < self.steps:
+                if self.step % self.epoch_steps:
+                    self.save()
+                raise Interrupted(f"stopped after step {self.step} of {self.steps}; all is saved")
+
+    def _step(
+        self, batch: Any, numbers: list[int], journal: Journal | None
+    ) -> tuple[float, float, float]:
+        """One optimiser step; the loss, the gradient's norm, the learning rate."""
+        # Dropout and drop path: their own stream in each step and rank.
+        stream = np.random.SeedSequence((self.settings.seed, self.step, self.rank))
+        torch.manual_seed(int(stream.generate_state(1)[0]))
+        rate = self.schedule.rate(self.step)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.model.train()
+        self.optimizer.zero_grad(set_to_none=True)
+        parts = self.settings.accumulate
+        loss = 0.0
+        for part in range(parts):
+            piece = moved(split(batch, part, parts), self.device)
+            last = part == parts - 1
+            with _synchronised(self.parallel, last), self._precision():
+                value = self.problem.loss(self.parallel, piece).mean() / parts
+            value.backward()
+            loss += value.item()
+        loss = ranks.mean(loss, self.device)
+        norm = torch.nn.utils.clip_grad_norm_(
+            self.model.parameters(), math.inf if self.settings.clip is None else self.settings.clip
+        ).item()
+        if math.isfinite(loss) and math.isfinite(norm):
+            self.optimizer.step()
+            self.average.update(self.step)
+            self.bad = 0
+        else:
+            self._refuse(loss, norm, numbers, journal)
+        return loss, norm, rate
+
+    def _refuse(
+        self, loss: float, norm: float, numbers: list[int], journal: Journal | None
+    ) -> None:
+        self.bad += 1
+        self.say(
+            f"step {self.step + 1}: loss {loss:g}, gradient norm {norm:g}: not applied "
+            f"(samples {numbers})"
+        )
+        if journal is not None:
+            journal.write({"step": self.step + 1, "refused": numbers})
+        if self.bad >= PATIENCE_WITH_NAN:
+            raise FloatingPointError(
+                f"the loss was not finite in {self.bad} steps in a row, last in step "
+                f"{self.step + 1}; the checkpoints are as they were. Try a smaller "
+                f"--learning-rate (now {self.schedule.rate(self.step):g}), --clip 1, "
+                "--precision float32, or look for bad values in these samples: "
+                f"{numbers}"
+            )
+
+    def _end_epoch(self, epoch: int, journal: Journal | None) -> dict[str, MeanStd]:
+        values = self.validate()
+        loss = values["loss"].mean
+        self.schedule.observe(loss)
+        training = self.epoch_loss / self.epoch_steps
+        self.epoch_loss = 0.0
+        if loss < self.best["loss"]:
+            self.best = {"step": self.step, "loss": loss}
+        if journal is not None:
+            journal.write(
+                {
+                    "step": self.step,
+                    "epoch": epoch + 1,
+                    "training_loss": training,
+                    "validation": {name: dataclasses.asdict(v) for name, v in values.items()},
+                }
+            )
+        self.save()
+        return values
+
+    def validate(self) -> dict[str, MeanStd]:
+        """Mean and deviation over the validation samples, by the averaged weights."""
+        with self.average.applied(), self._precision():
+            return measure(
+                self.problem,
+                self.model,
+                "validation",
+                batch=self.settings.batch,
+                rank=self.rank,
+                world=self.world,
+                device=self.device,
+            ).compute()
+
+    def save(self) -> None:
+        """Write a checkpoint (rank 0)."""
+        if self.rank == 0:
+            tensors = {f"optimizer.{n}": t for n, t in optimizer_tensors(self.optimizer).items()}
+            state = {
+                "step": self.step,
+                "bad": self.bad,
+                "epoch_loss": self.epoch_loss,
+                "best": self.best["step"],
+                "best_loss": self.best["loss"],
+                "schedule": self.schedule.state(),
+            }
+            if self.settings.ema:
+                own = self.model.named_parameters()
+                tensors |= {f"weights.{n}": p.detach().clone() for n, p in own}
+            with self.average.applied():
+                write_checkpoint(
+                    self.directory / "checkpoints", self.model, self.step, state, tensors
+                )
+        ranks.wait()
+
+    def _batches(self) -> Iterator[tuple[Any, list[int]]]:
+        sampler = Batches(
+            self.problem,
+            self.settings.batch,
+            self.settings.seed,
+            start=self.step,
+            stop=self.steps,
+            rank=self.rank,
+            ranks=self.world,
+        )
+        loader = DataLoader(
+            self.problem.training, batch_sampler=sampler, num_workers=self.settings.workers
+        )
+        yield from zip(loader, sampler, strict=True)
+
+    def _precision(self) -> Any:
+        half = self.settings.precision == "bfloat16"
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=half)
+
+    @contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """Ctrl-C and SIGTERM end the run after the step; a second Ctrl-C ends it at once."""
+
+        def stop(signum: int, frame: Any) -> None:
+            if self._stop and signum == signal.SIGINT:
+                raise KeyboardInterrupt
+            self._stop = True
+            self.say("stopping after this step; once more stops at once, without saving")
+
+        try:
+            before = {s: signal.signal(s, stop) for s in (signal.SIGINT, signal.SIGTERM)}
+        except ValueError:  # not the main thread
+            before = {}
+        try:
+            yield
+        finally:
+            for signum, handler in before.items():
+                signal.signal(signum, handler)
+
+
+@contextmanager
+def _synchronised(model: torch.nn.Module, yes: bool) -> Iterator[None]:
+    """Gradients are averaged over ranks in the last part of an accumulated step only."""
+    if yes or not isinstance(model, DistributedDataParallel):
+        yield
+    else:
+        with model.no_sync():
+            yield

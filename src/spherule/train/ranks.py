@@ -1,0 +1,63 @@
+"""Processes under torchrun, each with a part of every batch. Without torchrun there is one."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+
+@contextmanager
+def process_group(device: torch.device) -> Iterator[tuple[int, int]]:
+    """This process's rank and how many there are."""
+    if int(os.environ.get("WORLD_SIZE", "1")) < 2:
+        yield 0, 1
+        return
+    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    try:
+        yield dist.get_rank(), dist.get_world_size()
+    finally:
+        dist.destroy_process_group()
+
+
+def choose_device(name: str) -> torch.device:
+    """`auto` is this process's CUDA device where there is one."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    device = torch.device(name)
+    if device.type == "cuda":
+        if not torch.cuda.is_available():
+            raise ValueError(f"device={name!r}: torch finds no CUDA device here")
+        if device.index is None:
+            device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+        torch.cuda.set_device(device)
+    return device
+
+
+def wrapped(model: nn.Module, device: torch.device) -> nn.Module:
+    """The model, with gradients averaged over ranks where there are several."""
+    if not dist.is_initialized():
+        return model
+    return DistributedDataParallel(model, device_ids=[device] if device.type == "cuda" else None)
+
+
+def mean(value: float, device: torch.device) -> float:
+    """Over ranks."""
+    if not dist.is_initialized():
+        return value
+    total = torch.tensor(value, dtype=torch.float64, device=device)
+    dist.all_reduce(total)
+    return total.item() / dist.get_world_size()
+
+
+def any_rank(value: bool, device: torch.device) -> bool:
+    """Whether it holds on one of the ranks: all must do the same."""
+    return mean(float(value), device) > 0
+
+
+def wait() -> None:
+    if dist.is_initialized():
+        dist.barrier()
