@@ -1,0 +1,93 @@
+"""The paper's tables: how each row is trained."""
+
+from dataclasses import replace
+from typing import Any
+
+from spherule.models import SphericalSegformerConfig
+from spherule.recipes.rows import Row, scaled
+from spherule.train import (
+    DepthTask,
+    ForecastTask,
+    RunConfig,
+    SegmentationTask,
+    ShallowWaterTask,
+    Training,
+)
+from spherule.train.config import AnyModelConfig
+
+
+def shallow_water(row: Row, size: str) -> RunConfig:
+    """3200 steps in epochs of 256 samples, the model predicting the change."""
+    model = replace(scaled(row.make(), size), residual=True)
+    task = ShallowWaterTask()
+    training = Training(epochs=50, batch=4, learning_rate=1e-3, schedule="plateau")
+    if size == "small":
+        task = replace(task, grid="gauss:64x128")
+        training = replace(training, epochs=25, schedule="cosine")
+    elif size == "tiny":
+        task = replace(task, grid="gauss:32x64", samples=128, validation_samples=16)
+        training = replace(training, epochs=10, batch=8, learning_rate=3e-3, schedule="cosine")
+    return RunConfig(task, model, training)
+
+
+def segmentation(row: Row, size: str) -> RunConfig:
+    """200 epochs of AdamW with a cosine."""
+    model = _regularised(row.make(), size)
+    training = Training(
+        epochs=200,
+        batch=8,
+        optimizer="adamw",
+        learning_rate=0.5e-4,
+        weight_decay=0.1,
+        schedule="cosine",
+    )
+    task = SegmentationTask(size="256x512" if "large" in row.title else "128x256")
+    if size != "paper":
+        task = replace(task, **_rooms(size))
+        training = replace(training, epochs=_EPOCHS[size], learning_rate=1e-3)
+    return RunConfig(task, model, training)
+
+
+def depth(row: Row, size: str) -> RunConfig:
+    """100 epochs of AdamW, the rate falling on a plateau."""
+    model = _regularised(row.make(), size)
+    training = Training(
+        epochs=100,
+        batch=8,
+        optimizer="adamw",
+        learning_rate=1e-3,
+        weight_decay=0.01,
+        schedule="plateau",
+    )
+    task = DepthTask()
+    if size != "paper":
+        task = replace(task, **_rooms(size))
+        training = replace(training, epochs=_EPOCHS[size], schedule="cosine")
+    return RunConfig(task, model, training)
+
+
+def forecast(row: Row, size: str) -> RunConfig:
+    """A user's own data, the model predicting the change."""
+    model = replace(scaled(row.make(), size), residual=True)
+    epochs = {"paper": 50, "small": 25, "tiny": 10}[size]
+    training = Training(epochs=epochs, batch=4, learning_rate=1e-3, schedule="cosine", clip=1.0)
+    return RunConfig(ForecastTask(), model, training)
+
+
+_EPOCHS = {"small": 30, "tiny": 20}
+
+
+def _rooms(size: str) -> dict[str, Any]:
+    """Rooms that are rendered for the run, whole areas held out."""
+    return {
+        "rooms": {"small": 400, "tiny": 120}[size],
+        "size": {"small": "64x128", "tiny": "32x64"}[size],
+        "fold": "1",
+    }
+
+
+def _regularised(model: AnyModelConfig, size: str) -> AnyModelConfig:
+    """Drop path in all models, and in SegFormers dropout, as the paper's text has it."""
+    model = scaled(model, size)
+    dropout = 0.5 if isinstance(model, SphericalSegformerConfig) and size == "paper" else 0.0
+    return replace(model, drop_path=0.1, dropout=dropout)
