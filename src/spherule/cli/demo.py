@@ -1,19 +1,36 @@
 """`spherule demo`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+from spherule import recipes
+from spherule.cli.progress import watching
+from spherule.report.page import write_report
+from spherule.train import train
+
+MODELS = ("swe/s2-transformer-local:tiny", "swe/r2-transformer-local:tiny")
 
 
 @dataclass(frozen=True)
 class Demo:
-    """Draw a random field on several grids, with its spectrum."""
+    """Train a spherical and a planar Transformer on shallow water, and write a page about both."""
 
     out: Path = Path("out/demo")
-    """Directory for the picture."""
-    seed: int = 0
-    """Seed of the random field."""
+    """Directory for the runs and the page."""
+    epochs: int | None = None
+    """By default those of the recipes."""
 
     def run(self) -> None:
-        from spherule.report.gallery import draw_gallery
-
-        print(f"wrote {draw_gallery(self.out / 'grids.png', seed=self.seed)}")
+        directories = []
+        for name in MODELS:
+            config = recipes.get(name)
+            if self.epochs is not None:
+                config = replace(config, training=replace(config.training, epochs=self.epochs))
+            directory = self.out / name.partition("/")[2].partition(":")[0]
+            print(f"{config.title}")
+            with watching() as (watch, say):
+                train(config, directory, overwrite=True, watch=watch, say=say)
+            directories.append(directory)
+        page = self.out / "report.html"
+        write_report(page, directories)
+        print(f"wrote {page}: open it in a browser")

@@ -1,0 +1,155 @@
+"""Commands on runs: list, evaluate, predict, rollout, compare, report."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from spherule import models, recipes
+from spherule.train import Run
+from spherule.train.evaluate import evaluate
+from spherule.train.fields import FieldProblem
+from spherule.train.predict import predict_fields
+from spherule.train.rollout import roll_out
+
+IMAGES = (".png", ".jpg", ".jpeg")
+
+
+@dataclass(frozen=True)
+class List:
+    """Show the recipes: every row of the paper's tables."""
+
+    def run(self) -> None:
+        table = Table(box=None, pad_edge=False)
+        for heading in ("recipe", "model", "parameters", "validation loss in the paper"):
+            table.add_column(heading, justify="left" if heading in ("recipe", "model") else "right")
+        for recipe in recipes.RECIPES.values():
+            model = models.build(recipe.make("paper").model)
+            table.add_row(
+                recipe.name,
+                recipe.title,
+                f"{sum(p.numel() for p in model.parameters()):,}",
+                "" if recipe.published is None else f"{recipe.published:.3f}",
+            )
+        Console(soft_wrap=True).print(table, highlight=False)
+        print("\nEach also as NAME:small and NAME:tiny, which train on a laptop's CPU.")
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Measure a run's best model on test samples."""
+
+    directory: tyro.conf.Positional[Path]
+    samples: int | None = None
+    """How many; by default all, of shallow water as many as for validation."""
+    checkpoint: Literal["best", "last"] = "best"
+
+    def run(self) -> None:
+        run = Run.open(self.directory, which=self.checkpoint)
+        result = evaluate(run, run.data(), samples=self.samples)
+        table = Table(box=None, pad_edge=False)
+        for heading in (f"{run.name}, step {result['step']}", "mean", "deviation over samples"):
+            table.add_column(heading)
+        for name, heading in result["columns"].items():
+            value = result["test"][name]
+            table.add_row(heading, f"{value['mean']:.4g}", f"{value['std']:.2g}")
+        Console(soft_wrap=True).print(table, highlight=False)
+        count = result["test"]["loss"]["count"]
+        print(f"over {count} samples; wrote {self.directory / 'evaluation.json'}")
+
+
+@dataclass(frozen=True)
+class Predict:
+    """Apply a run's model to a file: fields in Zarr or NetCDF, or a panorama image."""
+
+    directory: tyro.conf.Positional[Path]
+    input: Path
+    """A Zarr store, a NetCDF file, or an image."""
+    output: Path
+    """The same kind of file."""
+
+    def run(self) -> None:
+        run = Run.open(self.directory)
+        if self.input.suffix.lower() in IMAGES:
+            from spherule.train.predict_image import predict_image
+
+            predict_image(run, self.input, self.output)
+        else:
+            predict_fields(run, self.input, self.output)
+        print(f"wrote {self.output}")
+
+
+@dataclass(frozen=True)
+class RollOut:
+    """Let a forecast model follow its own predictions, and compare with what really happens."""
+
+    directory: tyro.conf.Positional[Path]
+    hours: float = 48.0
+    """How far."""
+    samples: int = 4
+    """Test samples to start from."""
+    out: Path | None = None
+    """Directory for the figures; by default `rollout` in that of the run."""
+
+    def run(self) -> None:
+        from spherule.report.rollout import draw_rollout
+
+        run = Run.open(self.directory)
+        problem = run.data()
+        if not isinstance(problem, FieldProblem):
+            raise ValueError(f"{self.directory}: {run.name} is not a forecast; nothing to roll out")
+        leads = round(self.hours * 3600 / problem.lead)
+        if leads < 1:
+            raise ValueError(f"hours={self.hours}: the model's lead is {problem.lead / 3600:g} h")
+        result = roll_out(problem, run.model, leads, samples=self.samples)
+        if result.hours.size < leads:
+            print(f"the forecast ceased to be finite after {result.hours.size} of {leads} leads")
+        for path in draw_rollout(
+            result, problem, run.config.title, self.out or self.directory / "rollout"
+        ):
+            print(f"wrote {path}")
+
+
+@dataclass(frozen=True)
+class Compare:
+    """The paper's table of several runs, mean and deviation over the same test samples."""
+
+    directories: tyro.conf.Positional[tuple[Path, ...]]
+    out: Path | None = None
+    """Also write it, as Markdown (.md) or HTML (.html)."""
+
+    def run(self) -> None:
+        from spherule.report.table import results_table
+
+        table = results_table(self.directories)
+        print(table.markdown())
+        if self.out is not None:
+            if self.out.suffix not in (".md", ".html"):
+                raise ValueError(
+                    f"out={str(self.out)!r}: expected a name that ends in .md or .html"
+                )
+            self.out.parent.mkdir(parents=True, exist_ok=True)
+            markup = table.html_page() if self.out.suffix == ".html" else table.markdown()
+            self.out.write_text(markup + "\n")
+            print(f"wrote {self.out}")
+
+
+@dataclass(frozen=True)
+class ReportCommand:
+    """Write one self-contained page about one run or several: losses, table, maps, spectra."""
+
+    directories: tyro.conf.Positional[tuple[Path, ...]]
+    out: Path | None = None
+    """The page; by default report.html in the first directory."""
+
+    def run(self) -> None:
+        from spherule.report.page import write_report
+
+        if not self.directories:
+            raise ValueError("give the directory of at least one run")
+        out = self.out or self.directories[0] / "report.html"
+        write_report(out, self.directories)
+        print(f"wrote {out}")

@@ -1,0 +1,128 @@
+"""`spherule train RECIPE`: the flags are the fields of the recipe's config."""
+
+import dataclasses
+import json
+import sys
+from dataclasses import dataclass, field, make_dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from spherule import recipes
+from spherule.cli.progress import watching
+from spherule.train import Interrupted, RunConfig, train
+from spherule.train.config import OF_THE_TASK
+from spherule.train.run import recorded_config
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train a recipe: `spherule list` shows them, `spherule train RECIPE --help` all its flags."""
+
+    recipe: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RECIPE")]
+    """Such as swe/s2-transformer-local:tiny; `forecast` for data of your own. Not needed with
+    --config or --resume."""
+
+    def run(self) -> None:
+        train_command([self.recipe])
+
+
+@dataclass(frozen=True)
+class Control:
+    """Where the run goes, and how it begins."""
+
+    out: Path | None = None
+    """Directory of the run."""
+    resume: bool = False
+    """Go on with the run in --out."""
+    overwrite: bool = False
+    """Begin anew even if --out holds a run."""
+    init: Path | None = None
+    """Start from the best weights of another run, to fine-tune them."""
+    config: Path | None = None
+    """A config that --print-config printed, instead of a recipe."""
+    print_config: bool = False
+    """Print the config with all overrides as JSON, and stop."""
+
+
+def train_command(arguments: list[str]) -> None:
+    """Parse the recipe first, since its config decides which flags there are."""
+    named = bool(arguments) and not arguments[0].startswith("-")
+    name, rest = (arguments[0], arguments[1:]) if named else (None, arguments)
+    default = _default(name, rest)
+    control, config = _parse(default, rest, name)
+    if control.print_config:
+        print(json.dumps(config.to_dict(), indent=2))
+        return
+    if control.out is None:
+        raise ValueError("--out DIR is missing: where the run goes")
+    where = control.out
+    try:
+        with watching() as (watch, say):
+            train(
+                config,
+                where,
+                resume=control.resume,
+                overwrite=control.overwrite,
+                init=control.init,
+                watch=watch,
+                say=say,
+            )
+    except Interrupted as reason:
+        print(f"{reason}. Go on with: spherule train --resume --out {where}")
+        sys.exit(130)
+    print(f"done; spherule evaluate {where}, spherule report {where}")
+
+
+def _default(name: str | None, rest: list[str]) -> RunConfig:
+    """The config that flags are relative to: of a file, of the run to resume, or of a recipe."""
+    file, out = _value(rest, "--config"), _value(rest, "--out")
+    if file is not None:
+        if name is not None:
+            raise ValueError(f"a recipe ({name}) and --config {file} exclude each other")
+        return RunConfig.load(Path(file))
+    if "--resume" in rest and out is not None:
+        recorded = recorded_config(Path(out))
+        if name is not None and recipes.get(name).recipe != recorded.recipe:
+            raise ValueError(f"{out} holds a run of {recorded.recipe}, not of {name}")
+        return recorded
+    if name is None:
+        tyro.cli(Train, args=[a for a in rest if a in ("-h", "--help")], prog="spherule train")
+        raise AssertionError("tyro ends the program when the recipe is missing")
+    return recipes.get(name)
+
+
+def _parse(default: RunConfig, rest: list[str], name: str | None) -> tuple[Control, RunConfig]:
+    unprefixed = tyro.conf.arg(name="")
+    flags: Any = make_dataclass(
+        "Flags",
+        [
+            ("control", Annotated[Control, unprefixed], field(default_factory=Control)),
+            *(
+                (part, Annotated[type(value), unprefixed], field(default=value))
+                for part, value in (("task", default.task), ("training", default.training))
+            ),
+            ("model", type(default.model), field(default=default.model)),
+        ],
+    )
+    title = f"spherule train {name}" if name else "spherule train"
+    parsed = tyro.cli(flags, args=rest, prog=title, description=f"Train {default.recipe}.")
+    for key in OF_THE_TASK:
+        if getattr(parsed.model, key) != getattr(default.model, key):
+            raise ValueError(
+                f"--model.{key.replace('_', '-')}: a model's {key} is that of its task"
+            )
+    config = dataclasses.replace(
+        default, task=parsed.task, training=parsed.training, model=parsed.model
+    )
+    return parsed.control, config
+
+
+def _value(arguments: list[str], flag: str) -> str | None:
+    for i, argument in enumerate(arguments):
+        if argument == flag and i + 1 < len(arguments):
+            return arguments[i + 1]
+        if argument.startswith(flag + "="):
+            return argument[len(flag) + 1 :]
+    return None

@@ -1,0 +1,120 @@
+"""A rollout to look at: error growth, energy spectra, an animation, and the numbers."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spherule.report.maps import draw_map
+from spherule.report.style import RUN_COLOURS, pyplot
+from spherule.train.fields import FieldProblem
+from spherule.train.rollout import Rollout
+
+
+def draw_rollout(
+    rollout: Rollout, problem: FieldProblem, title: str, directory: Path
+) -> list[Path]:
+    """Write the figures, the GIF and `rollout.json`; returns where they are."""
+    if rollout.hours.size == 0:
+        raise FloatingPointError(f"{title}: the first prediction is not finite already")
+    directory.mkdir(parents=True, exist_ok=True)
+    paths = [directory / n for n in ("growth.png", "spectra.png", "rollout.gif", "rollout.json")]
+    _growth(paths[0], rollout, problem, title)
+    _spectra(paths[1], rollout, problem, title)
+    _movie(paths[2], rollout, problem)
+    numbers = {
+        "title": title,
+        "variables": list(problem.variables),
+        "hours": rollout.hours.tolist(),
+        "model_error": rollout.model_error.tolist(),
+        "persistence_error": rollout.persistence_error.tolist(),
+    }
+    paths[3].write_text(json.dumps(numbers, indent=2) + "\n")
+    return paths
+
+
+def _growth(path: Path, rollout: Rollout, problem: FieldProblem, title: str) -> None:
+    plt = pyplot()
+    count = len(problem.variables)
+    figure, axes = plt.subplots(
+        1, count, figsize=(max(4.2 * count, 7), 4), layout="constrained", squeeze=False
+    )
+    for i, (ax, variable) in enumerate(zip(axes[0], problem.variables, strict=True)):
+        ax.plot(rollout.hours, rollout.model_error[:, i], "o-", markersize=3, color=RUN_COLOURS[0],
+                label="model")  # fmt: skip
+        ax.plot(rollout.hours, rollout.persistence_error[:, i], "--", color="0.35",
+                label="persistence")  # fmt: skip
+        highest = 1.5 * max(float(rollout.persistence_error[:, i].max()), 1.0)
+        ax.set_ylim(0, min(highest, 1.1 * max(rollout.model_error[:, i].max(), highest / 1.1)))
+        ax.set(xlabel="hours", title=variable)
+        ax.grid(alpha=0.25)
+    axes[0][0].set_ylabel("root mean square error (deviations)")
+    axes[0][0].legend(frameon=False)
+    figure.suptitle(f"{title}: error of forecasts that follow themselves")
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def _spectra(path: Path, rollout: Rollout, problem: FieldProblem, title: str) -> None:
+    plt = pyplot()
+    count = len(problem.variables)
+    figure, axes = plt.subplots(
+        1, count, figsize=(max(4.2 * count, 7), 4), layout="constrained", squeeze=False
+    )
+    chosen = sorted({0, rollout.hours.size // 2, rollout.hours.size - 1})
+    shades = plt.get_cmap("viridis")(np.linspace(0.1, 0.8, len(chosen)))
+    degree = np.arange(1, rollout.spectra["truth"].shape[2])
+    for i, (ax, variable) in enumerate(zip(axes[0], problem.variables, strict=True)):
+        for lead, shade in zip(chosen, shades, strict=True):
+            truth, model = (rollout.spectra[k][lead, i, 1:] for k in ("truth", "model"))
+            ax.loglog(degree, truth, color=shade, linewidth=3.5, alpha=0.35)
+            ax.loglog(degree, model, color=shade, label=f"{rollout.hours[lead]:g} h")
+        top = float(rollout.spectra["truth"][:, i].max())
+        ax.set_ylim(top * 1e-8, top * 10)
+        ax.set(xlabel="degree ℓ", title=variable)
+        ax.grid(alpha=0.25)
+    axes[0][0].set_ylabel("power (squared deviations)")
+    axes[0][0].legend(frameon=False, title="thick: truth, thin: model")
+    figure.suptitle(f"{title}: spectra")
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def _movie(path: Path, rollout: Rollout, problem: FieldProblem) -> None:
+    from PIL import Image
+
+    names = list(problem.variables)
+    v = names.index("vorticity") if "vorticity" in names else 0
+    limit = float(np.abs(rollout.frames["truth"][:, v]).max())
+    images = []
+    for number in range(len(rollout.frames["model"])):
+        pair = {k: rollout.frames[k][number, v] for k in ("model", "truth")}
+        hours = 0.0 if number == 0 else rollout.hours[number - 1]
+        images.append(Image.open(_frame(pair, problem, names[v], hours, limit)).quantize(96))
+    first, *rest = images
+    new = path.with_name(path.name + ".partial")
+    first.save(new, format="GIF", save_all=True, append_images=rest, duration=150, loop=0)
+    new.replace(path)
+
+
+def _frame(
+    pair: dict[str, Any], problem: FieldProblem, variable: str, hours: float, limit: float
+) -> io.BytesIO:
+    plt = pyplot()
+    figure, axes = plt.subplots(1, 3, figsize=(11, 3.9), layout="constrained")
+    panels = [("model", pair["model"]), ("truth", pair["truth"])]
+    panels.append(("model − truth", pair["model"] - pair["truth"]))
+    for ax, (title, u) in zip(axes, panels, strict=True):
+        drawn = draw_map(
+            ax, u, problem.grid, projection="orthographic", centre=(45.0, 20.0),
+            pixels=420, limits=(-limit, limit),
+        )  # fmt: skip
+        ax.set_title(title)
+    figure.colorbar(drawn, ax=axes, shrink=0.8, label=f"{variable} (deviations)")
+    figure.suptitle(f"{variable}, {hours:g} h")
+    image = io.BytesIO()
+    figure.savefig(image, dpi=80)
+    plt.close(figure)
+    return image

@@ -1,0 +1,108 @@
+"""How pages and figures look: one style sheet, one set of colours, figures inside the page."""
+
+import base64
+import html
+import io
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+RUN_COLOURS = (
+    "#0b6e8f",
+    "#d1603d",
+    "#6b8f2a",
+    "#7a4fa3",
+    "#b8860b",
+    "#4a4a4a",
+    "#c2417c",
+    "#2a9d8f",
+)
+"""Of the first run, the second, ..."""
+
+_CSS = """
+:root { --ink: #1d2733; --soft: #5b6877; --line: #dde3ea; --paper: #ffffff; --tint: #f4f7fa;
+        --mark: #0b6e8f; }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--tint); color: var(--ink);
+       font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
+main { max-width: 1080px; margin: 0 auto; padding: 2.5rem 1.5rem 4rem; }
+h1 { font-size: 2rem; line-height: 1.2; margin: 0 0 .4rem; letter-spacing: -.01em; }
+h2 { font-size: 1.25rem; margin: 0 0 .5rem; }
+p { margin: .4rem 0 .8rem; max-width: 46rem; }
+p.lead { font-size: 1.1rem; color: var(--soft); }
+p.note { color: var(--soft); font-size: .9rem; }
+section { background: var(--paper); border: 1px solid var(--line); border-radius: 10px;
+          padding: 1.3rem 1.5rem; margin: 1.3rem 0; }
+figure { margin: .8rem 0 0; }
+figure img { width: 100%; height: auto; display: block; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-size: .95rem;
+        font-variant-numeric: tabular-nums; }
+th, td { padding: .5rem .7rem; text-align: right; border-bottom: 1px solid var(--line);
+         white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; }
+th { color: var(--soft); font-weight: 600; }
+td.best { font-weight: 700; color: var(--mark); }
+.cards { display: flex; flex-wrap: wrap; gap: .8rem; margin: 1rem 0; }
+.card { flex: 1 1 12rem; background: var(--paper); border: 1px solid var(--line);
+        border-radius: 10px; padding: .8rem 1rem; }
+.card b { display: block; font-size: 1.5rem; }
+.card span { color: var(--soft); font-size: .9rem; }
+details { margin-top: .8rem; }
+summary { cursor: pointer; color: var(--mark); }
+pre { background: var(--tint); border: 1px solid var(--line); border-radius: 8px; padding: .8rem;
+      overflow-x: auto; font-size: .85rem; }
+footer { color: var(--soft); font-size: .85rem; }
+"""
+
+
+def page(title: str, body: str) -> str:
+    """A whole document that needs nothing from elsewhere."""
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{html.escape(title)}</title>\n<style>{_CSS}</style>\n</head>\n"
+        f"<body>\n<main>\n{body}\n</main>\n</body>\n</html>"
+    )
+
+
+def section(heading: str, text: str, *parts: str) -> str:
+    """A part of a page: heading, a paragraph (already markup), and what follows."""
+    inner = "\n".join(parts)
+    return f"<section>\n<h2>{html.escape(heading)}</h2>\n<p>{text}</p>\n{inner}\n</section>"
+
+
+def embedded(figure: "Figure", description: str, *, vector: bool = False, dpi: int = 130) -> str:
+    """The figure as markup: lines as SVG, pictures as PNG. The figure is closed."""
+    import matplotlib.pyplot as plt
+
+    data = io.BytesIO()
+    kind = "svg" if vector else "png"
+    figure.savefig(data, format=kind, dpi=dpi, metadata={"Date": None} if vector else None)
+    plt.close(figure)
+    media = "svg+xml" if vector else "png"
+    text = base64.b64encode(data.getvalue()).decode()
+    alt = html.escape(re.sub(r"\s+", " ", description), quote=True)
+    return f'<figure><img alt="{alt}" src="data:image/{media};base64,{text}"></figure>'
+
+
+def pyplot() -> Any:
+    """matplotlib without a display, in this style."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    plt.rcParams.update(
+        {
+            "font.size": 11,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.titlesize": 12,
+            "svg.fonttype": "path",
+            "svg.hashsalt": "spherule",
+        }
+    )
+    return plt

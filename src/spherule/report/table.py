@@ -1,0 +1,111 @@
+"""The paper's table: a row a run, mean and deviation over test samples."""
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spherule.report.style import page
+from spherule.train.evaluate import evaluated
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What stands there, and what it is ranked by."""
+
+    text: str
+    value: float | None = None
+
+
+@dataclass(frozen=True)
+class ResultsTable:
+    """Headings (an arrow says which way is better) and rows of cells."""
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    note: str
+
+    def markdown(self) -> str:
+        lines = [
+            self._line(self.headings),
+            self._line("---" if i == 0 else "---:" for i in range(len(self.headings))),
+        ]
+        best = self.best()
+        for row in self.rows:
+            cells = (
+                f"**{c.text}**" if c.value is not None and c.value == best[i] else c.text
+                for i, c in enumerate(row)
+            )
+            lines.append(self._line(cells))
+        return "\n".join([*lines, "", self.note])
+
+    def html(self) -> str:
+        best = self.best()
+        head = "".join(f"<th>{html.escape(h)}</th>" for h in self.headings)
+        body = ""
+        for row in self.rows:
+            cells = "".join(
+                f"<td{' class=best' if c.value is not None and c.value == best[i] else ''}>"
+                f"{html.escape(c.text)}</td>"
+                for i, c in enumerate(row)
+            )
+            body += f"<tr>{cells}</tr>\n"
+        return (
+            f"<div class=scroll><table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody>"
+            f"</table></div>\n<p class=note>{html.escape(self.note)}</p>"
+        )
+
+    def html_page(self) -> str:
+        return page("Comparison of runs", f"<h1>Comparison of runs</h1>\n{self.html()}")
+
+    def best(self) -> list[float | None]:
+        """The best value of each column, where there is something to choose from."""
+        found: list[float | None] = []
+        for i, heading in enumerate(self.headings):
+            values = [row[i].value for row in self.rows]
+            known = [v for v in values if v is not None]
+            choose = {"↓": min, "↑": max}.get(heading[-1:])
+            found.append(choose(known) if choose and len(known) > 1 else None)
+        return found
+
+    @staticmethod
+    def _line(cells: Any) -> str:
+        return f"| {' | '.join(cells)} |"
+
+
+def results_table(directories: Sequence[Path]) -> ResultsTable:
+    """The table of these runs, which are evaluated where they have not been."""
+    if not directories:
+        raise ValueError("give the directory of at least one run")
+    results = [evaluated(directory) for directory in directories]
+    columns = results[0]["columns"]
+    for directory, result in zip(directories, results, strict=True):
+        if result["columns"] != columns:
+            raise ValueError(
+                f"{directory} ({result['recipe']}) and {directories[0]} ({results[0]['recipe']}) "
+                "are runs of different tasks: their metrics can't stand in one table"
+            )
+    headings = ("Model", "parameters", "training loss ↓", *(f"test {h}" for h in columns.values()))
+    rows = []
+    for result in results:
+        training = result["training_loss"]
+        rows.append(
+            (
+                Cell(result["title"]),
+                Cell(f"{result['parameters']:,}"),
+                Cell("" if training is None else f"{training:.4f}", training),
+                *(_mean_and_deviation(result["test"][name]) for name in columns),
+            )
+        )
+    counts = sorted({r["test"]["loss"]["count"] for r in results})
+    grids = sorted({r["grid"] for r in results})
+    note = (
+        f"Mean ± deviation over {' or '.join(map(str, counts))} test samples on "
+        f"{', '.join(grids)}, integrated over the sphere; the best of each column is marked."
+    )
+    return ResultsTable(headings, tuple(rows), note)
+
+
+def _mean_and_deviation(value: dict[str, float]) -> Cell:
+    return Cell(f"{value['mean']:.4f} ± {value['std']:.4f}", value["mean"])
