@@ -31,6 +31,11 @@ def draw_losses(titles: Sequence[str], journals: Sequence[list[dict[str, Any]]])
                 label=title,
             )
     ax.set(xlabel="step", ylabel="loss", yscale="log")
+    low, high = ax.get_ylim()
+    if high < 8 * low:  # powers of ten would say little
+        ax.yaxis.set_major_locator(plt.MaxNLocator(6))
+        ax.yaxis.set_major_formatter(plt.FuncFormatter(lambda value, _: f"{value:g}"))
+        ax.yaxis.set_minor_formatter(plt.NullFormatter())
     ax.set_title("Loss: each training step (faint), validation after each epoch (dots)")
     ax.legend(frameon=False)
     ax.grid(alpha=0.25, which="both")

@@ -71,6 +71,7 @@ def _depth(
     _, mask = problem.target(batch)
     truth = batch["depth"].masked_fill(~batch["valid"], torch.nan)
     errors = [(m - truth).masked_fill(~mask, torch.nan) for m in metres]
+    rings = [_ring_means(problem, e.abs().double())[None] for e in errors]
     high = float(np.nanquantile(truth.numpy(), 0.99))
     worst = max(float(np.nanquantile(e.abs().numpy(), 0.99)) for e in errors)
     columns: list[tuple[str, Any]] = [("image", _photographs(problem, batch))]
@@ -87,12 +88,9 @@ def _depth(
         section(
             "Error by latitude",
             f"Mean absolute error along each ring, over {len(truth)} test samples.",
-            draw_by_latitude(
-                titles, problem.grid, [_ring_means(problem, e.abs().double())[None] for e in errors],
-                ["depth"], ylabel="error (m)",
-            ),
+            draw_by_latitude(titles, problem.grid, rings, ["depth"], ylabel="error (m)"),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _photographs(problem: PanoramaProblem, batch: Any) -> NDArray[np.float32]:

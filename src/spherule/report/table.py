@@ -86,7 +86,7 @@ def results_table(directories: Sequence[Path]) -> ResultsTable:
                 f"{directory} ({result['recipe']}) and {directories[0]} ({results[0]['recipe']}) "
                 "are runs of different tasks: their metrics can't stand in one table"
             )
-    headings = ("Model", "parameters", "training loss ↓", *(f"test {h}" for h in columns.values()))
+    headings = ("Model", "parameters", "training loss ↓", *columns.values())
     rows = []
     for result in results:
         training = result["training_loss"]
@@ -101,8 +101,9 @@ def results_table(directories: Sequence[Path]) -> ResultsTable:
     counts = sorted({r["test"]["loss"]["count"] for r in results})
     grids = sorted({r["grid"] for r in results})
     note = (
-        f"Mean ± deviation over {' or '.join(map(str, counts))} test samples on "
-        f"{', '.join(grids)}, integrated over the sphere; the best of each column is marked."
+        f"Training loss: mean over the epoch of the best checkpoint. Others: mean ± deviation over "
+        f"{' or '.join(map(str, counts))} test samples on {', '.join(grids)}, integrated over the "
+        "sphere. The best of each column is marked."
     )
     return ResultsTable(headings, tuple(rows), note)
 

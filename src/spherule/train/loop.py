@@ -258,7 +258,7 @@ class Trainer:
 
     def _batches(self) -> Iterator[tuple[Any, list[int]]]:
         sampler = Batches(
-            self.problem,
+            None if self.problem.endless else self.problem.samples,
             self.settings.batch,
             self.settings.seed,
             start=self.step,

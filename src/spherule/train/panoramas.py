@@ -111,7 +111,7 @@ class SegmentationProblem(PanoramaProblem):
         "iou": "IoU ↑",
         "accuracy": "Acc ↑",
         "pixel_accuracy": "pixel accuracy ↑",
-        "macro_iou": "mean IoU over classes ↑",
+        "macro_iou": "macro IoU ↑",
     }
 
     def __init__(self, task: SegmentationTask, seed: int, directory: Path | None) -> None:

@@ -50,14 +50,14 @@ class Batches:
     """The samples of steps start, start + 1, ... < stop, as lists of numbers.
 
     They are a function of the step alone, so a run goes on where it stopped. A finite set of n
-    samples is shuffled anew each epoch, and sample i of epoch e has the number e n + i, which is
-    what augmentation is drawn from; numbers of endless data just go up. Of each batch a rank takes
-    its own consecutive part.
+    `samples` is shuffled anew each epoch, and sample i of epoch e has the number e n + i, which is
+    what augmentation is drawn from; numbers of endless data (`samples=None`) just go up. Of each
+    batch a rank takes its own consecutive part.
     """
 
     def __init__(
         self,
-        problem: Problem,
+        samples: int | None,
         batch: int,
         seed: int,
         *,
@@ -66,8 +66,8 @@ class Batches:
         rank: int = 0,
         ranks: int = 1,
     ) -> None:
-        self.samples = None if problem.endless else problem.samples
-        self.batch, self.seed, self.start, self.stop = batch, seed, start, stop
+        self.samples, self.batch, self.seed = samples, batch, seed
+        self.start, self.stop = start, stop
         self.part = slice(rank * batch // ranks, (rank + 1) * batch // ranks)
 
     def __len__(self) -> int:

@@ -1,0 +1,5 @@
+"""`python -m spherule` is `spherule`."""
+
+from spherule.cli import main
+
+main()
