@@ -10,8 +10,9 @@ from PIL import Image
 import spherule
 from spherule.cli import main
 from spherule.cli.info import openmp_runtimes
-from spherule.data import StoredShallowWater
+from spherule.data import PanoramaDataset, StoredShallowWater
 from spherule.report.movie import draw_movie
+from tests.data.stanford_files import CAMERAS, file_of, write_dataset
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
@@ -126,3 +127,19 @@ def test_data_names_bad_input(monkeypatch, tmp_path, arguments: list[str], messa
     with pytest.raises(SystemExit, match=message):
         run(monkeypatch, "data", "swe", *arguments)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_data_makes_a_store_of_stanfords_files(monkeypatch, capsys, tmp_path: Path) -> None:
+    root = write_dataset(tmp_path / "2d3ds")
+    file_of(root, "area_5a", CAMERAS[0], "depth").unlink()
+    command = f"data stanford --root {root} --out {tmp_path}/p.zarr --size 12x24 --workers 0"
+    with pytest.raises(SystemExit, match="missing partner"):
+        run(monkeypatch, *command.split())
+    run(monkeypatch, *command.split(), "--bad", "skip")
+    text = capsys.readouterr().out
+    assert "4/4" in text
+    assert f"skipped area_5a/{CAMERAS[0]}: missing partner" in text
+    assert "3 panoramas; left out: 1 missing partner" in text
+    assert len(PanoramaDataset(tmp_path / "p.zarr", split="all")) == 3
+    with pytest.raises(SystemExit, match="--size '12'"):
+        run(monkeypatch, *command.replace("12x24", "12").split())

@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 
-from spherule import data, geometry, grids, models, nn, ops, pde
+from spherule import data, geometry, grids, models, nn, objectives, ops, pde
 from spherule.geometry import Neighborhood
 from spherule.grids import Grid
 from spherule.ops import equivariance_error
@@ -18,6 +18,7 @@ __all__ = [
     "grids",
     "models",
     "nn",
+    "objectives",
     "ops",
     "pde",
 ]

@@ -1,6 +1,8 @@
 """`spherule data`: one command a source."""
 
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
@@ -8,14 +10,20 @@ from typing import Annotated, Literal
 import tyro
 from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
 
-from spherule.data import ShallowWaterConfig, write_store
+from spherule.data import (
+    PanoramaDataset,
+    ShallowWaterConfig,
+    StanfordSource,
+    write_panoramas,
+    write_store,
+)
+from spherule.data.stanford import FOLDS
 
 
 @dataclass(frozen=True)
-class Data:
-    """Make data: `swe` is shallow water, as a Zarr store of samples or as a movie."""
+class ShallowWater:
+    """Shallow water, as a Zarr store of samples or as a movie."""
 
-    source: tyro.conf.Positional[Literal["swe"]]
     config: Annotated[ShallowWaterConfig, tyro.conf.arg(name="")] = field(
         default_factory=ShallowWaterConfig
     )
@@ -45,13 +53,8 @@ class Data:
             self._film(self.movie)
 
     def _write(self, out: Path, samples: int) -> None:
-        columns = (*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns) as progress:
-            task = progress.add_task("samples", total=samples)
-            for done in write_store(
-                out, self.config, samples=samples, seed=self.seed, workers=self.workers
-            ):
-                progress.update(task, completed=done)
+        steps = write_store(out, self.config, samples=samples, seed=self.seed, workers=self.workers)
+        show_progress("samples", steps, samples)
         print(f"wrote {out}")
 
     def _film(self, movie: Path) -> None:
@@ -62,3 +65,79 @@ class Data:
             for day in draw_movie(movie, case=self.case, days=self.days):
                 progress.update(task, completed=day)
         print(f"wrote {movie}")
+
+
+@dataclass(frozen=True)
+class Stanford:
+    """Panoramas of Stanford 2D-3D-Semantics, from its extracted files to a Zarr store."""
+
+    root: Path
+    """The directory with area_1, area_2, ... and semantic_labels.json (or assets/ with it)."""
+    out: Path
+    """The store to write. An interrupted run goes on when the same command is given again."""
+    size: str = "128x256"
+    """Rows and columns."""
+    labels: Literal["nearest", "majority"] = "nearest"
+    """Of the pixels in a cell, the one in its centre or the one with the largest area."""
+    bad: Literal["raise", "skip"] = "raise"
+    """What to do at files that can't be used: stop, or name and count them and leave them out."""
+    workers: int = 2
+    """Processes that read images."""
+
+    def run(self) -> None:
+        size = parse_size(self.size)
+        source = StanfordSource(self.root, size, labels=self.labels)
+        steps = write_panoramas(
+            self.out,
+            source,
+            size=size,
+            config=source.config,
+            folds=FOLDS,
+            workers=self.workers,
+            bad=self.bad,
+        )
+        show_progress("panoramas", steps, len(source))
+        report_panoramas(self.out)
+
+
+# One line a source.
+Source = (
+    Annotated[ShallowWater, tyro.conf.subcommand("swe", prefix_name=False)]
+    | Annotated[Stanford, tyro.conf.subcommand("stanford", prefix_name=False)]
+)
+
+
+@dataclass(frozen=True)
+class Data:
+    """Make data to train on."""
+
+    source: Source = field()
+
+    def run(self) -> None:
+        self.source.run()
+
+
+def parse_size(text: str) -> tuple[int, int]:
+    rows, _, columns = text.partition("x")
+    if not (rows.isdecimal() and columns.isdecimal() and int(rows) and int(columns)):
+        raise ValueError(f"--size {text!r}: expected rows x columns, such as 128x256")
+    return int(rows), int(columns)
+
+
+def report_panoramas(out: Path) -> None:
+    """What is in a new store, and what was left out."""
+    data = PanoramaDataset(out, split="all")
+    for sample in data.skipped:
+        print(f"skipped {sample['name']}: {sample['kind']}: {sample['reason']}")
+    kinds = Counter(sample["kind"] for sample in data.skipped)
+    left_out = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    print(f"wrote {out}: {len(data)} panoramas" + (f"; left out: {left_out}" if kinds else ""))
+
+
+def show_progress(what: str, steps: Iterator[int], total: int) -> None:
+    """Run through the steps under a progress bar."""
+    columns = (*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns) as progress:
+        task = progress.add_task(what, total=total)
+        for done in steps:
+            progress.update(task, completed=done)

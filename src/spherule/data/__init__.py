@@ -1,5 +1,6 @@
 """Data to train on."""
 
+from spherule.data.augment import Augmentation
 from spherule.data.panorama_store import PanoramaSource, write_panoramas
 from spherule.data.panoramas import (
     CLASSES,
@@ -15,10 +16,12 @@ from spherule.data.shallow_water import (
     ShallowWaterDataset,
     Statistics,
 )
+from spherule.data.stanford import StanfordSource
 from spherule.data.store import StoredShallowWater, write_store
 
 __all__ = [
     "CLASSES",
+    "Augmentation",
     "BadPanorama",
     "ConsecutiveBatches",
     "Panorama",
@@ -27,6 +30,7 @@ __all__ = [
     "PanoramaStatistics",
     "ShallowWaterConfig",
     "ShallowWaterDataset",
+    "StanfordSource",
     "Statistics",
     "StoredShallowWater",
     "depth_mask",

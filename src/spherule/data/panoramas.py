@@ -5,7 +5,7 @@ Images lie on `Grid.fejer(nlat, nlon, offset=0.5)`: pixels are cells, the grid h
 
 import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -131,7 +131,8 @@ class PanoramaDataset(Dataset[dict[str, Tensor]]):
 
     The split is the random one, or the fold of that name, whose `val` and `test` are the areas held
     out; "all" is every sample. Statistics are those of the split's training part, or given: a model
-    wants those it was trained with.
+    wants those it was trained with. `augment(panorama, epoch, sample)` makes another panorama of
+    one; `Augmentation` is such.
     """
 
     def __init__(
@@ -141,11 +142,16 @@ class PanoramaDataset(Dataset[dict[str, Tensor]]):
         split: Literal["train", "val", "test", "all"] = "train",
         fold: str | None = None,
         statistics: PanoramaStatistics | None = None,
+        augment: Callable[[Panorama, int, int], Panorama] | None = None,
     ) -> None:
-        self.path, self.split, self.fold = Path(path), split, fold
-        self._group = open_store(self.path, FORMAT, ("grid", "classes", "statistics"))
+        self.path, self.split, self.fold, self.augment = Path(path), split, fold, augment
+        # In shared memory: workers that live on hear of a new epoch too.
+        self._epoch = torch.zeros((), dtype=torch.int64).share_memory_()
+        self._group = open_store(self.path, FORMAT, ("grid", "classes", "statistics", "skipped"))
         self.grid = Grid.from_name(self._group.attrs["grid"])
         self.classes = tuple(self._group.attrs["classes"])
+        self.skipped: list[dict[str, str]] = self._group.attrs["skipped"]
+        """What the source had and the store has not: name, kind and reason."""
         self._require_whole()
         variable = self._variable()
         self.statistics = statistics or PanoramaStatistics.from_json(
@@ -168,6 +174,9 @@ class PanoramaDataset(Dataset[dict[str, Tensor]]):
 
     def __getitem__(self, index: int) -> dict[str, Tensor]:
         panorama = self.panorama(index)
+        if self.augment is not None:
+            epoch, row = int(self._epoch), int(self.indices[index])
+            panorama = self.augment(panorama, epoch, row)
         mean, std = (
             torch.tensor(values, dtype=torch.float32)[:, None, None]
             for values in (self.statistics.rgb_mean, self.statistics.rgb_std)
@@ -180,6 +189,10 @@ class PanoramaDataset(Dataset[dict[str, Tensor]]):
             "depth": torch.from_numpy(panorama.depth).nan_to_num(0.0),
             "valid": valid,
         }
+
+    def set_epoch(self, epoch: int) -> None:
+        """Which epoch `augment` is told, in all workers."""
+        self._epoch.fill_(epoch)
 
     def panorama(self, index: int) -> Panorama:
         """The sample as it is stored."""

@@ -1,0 +1,67 @@
+"""Averages over the sphere, or over the part of it that a mask leaves."""
+
+import torch
+from torch import Tensor
+
+from spherule.grids import Grid
+from spherule.ops.checks import require_points
+
+
+def flat_pair(prediction: Tensor, target: Tensor, grid: Grid) -> tuple[Tensor, Tensor]:
+    """Two fields (batch, channels, *grid.shape) as (batch, channels, points), in float32 at
+    least.
+    """
+    for name, u in (("prediction", prediction), ("target", target)):
+        require_points(name, u, grid)
+        if u.ndim != 2 + len(grid.shape):
+            raise ValueError(f"{name}: expected (batch, channels, ...), got {tuple(u.shape)}")
+        if not u.is_floating_point():
+            raise TypeError(f"{name}: expected floating-point numbers, got {u.dtype}")
+    if prediction.shape != target.shape:
+        raise ValueError(
+            f"prediction {tuple(prediction.shape)} and target {tuple(target.shape)} must have one "
+            "shape: a broadcast would compare each with all"
+        )
+    dtype = torch.promote_types(prediction.dtype, target.dtype)
+    dtype = torch.promote_types(dtype, torch.float32)
+    return prediction.flatten(2).to(dtype), target.flatten(2).to(dtype)
+
+
+def flat_mask(mask: Tensor | None, batch: int, channels: int, grid: Grid) -> Tensor | None:
+    """A mask `(*grid.shape)`, `(batch, *grid.shape)` or with a dimension for channels, as (batch or
+    1, channels or 1, points).
+    """
+    if mask is None:
+        return None
+    require_points("mask", mask, grid)
+    if mask.dtype != torch.bool:
+        raise TypeError(f"mask: expected bool, True where a point counts, got {mask.dtype}")
+    lead = mask.shape[: mask.ndim - len(grid.shape)]
+    full = (1, 1) if not lead else (lead[0], 1) if len(lead) == 1 else tuple(lead)
+    if len(full) != 2 or full[0] not in (1, batch) or full[1] not in (1, channels):
+        raise ValueError(
+            f"mask: {tuple(mask.shape)} does not fit a batch of {batch}, {channels} channels and "
+            f"{grid!r}"
+        )
+    return mask.reshape(*full, grid.size)
+
+
+def mean_over(values: Tensor, grid: Grid, mask: Tensor | None) -> Tensor:
+    """The average over the sphere of values (..., points) by quadrature, (...); 0 where the mask
+    leaves nothing.
+    """
+    weights = area_weights(grid, values.dtype, values.device)
+    if mask is None:
+        return (values * weights).sum(-1)
+    return ratio((values * mask * weights).sum(-1), (mask * weights).sum(-1))
+
+
+def area_weights(grid: Grid, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Quadrature weights of all points, (points,); their sum is 1."""
+    weights = grid.weights.ravel() / grid.weights.sum()
+    return torch.tensor(weights, dtype=dtype, device=device)
+
+
+def ratio(part: Tensor, whole: Tensor) -> Tensor:
+    """part / whole, 0 where there is no whole, with gradient 0 there."""
+    return torch.where(whole > 0, part / torch.where(whole > 0, whole, 1.0), 0.0)

@@ -1,0 +1,145 @@
+"""Losses: how far a prediction is from its target, averaged over the sphere, one value a sample.
+
+Fields are `(batch, channels, *grid.shape)`. A `mask` is True where a point counts and has the shape
+`(*grid.shape)`, `(batch, *grid.shape)` or `(batch, 1, *grid.shape)`; the weights are renormalised
+over it. What it hides may be anything, NaN too. A sample that is hidden whole has loss 0 and
+gradient 0.
+"""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+from spherule.grids import Grid
+from spherule.objectives.areas import area_weights, flat_mask, flat_pair, mean_over, ratio
+from spherule.objectives.derivatives import eroded, shear, slope
+from spherule.ops.checks import require_points
+
+
+def l1(
+    prediction: Float[Tensor, "batch channels ..."],
+    target: Float[Tensor, "batch channels ..."],
+    grid: Grid,
+    *,
+    mask: Bool[Tensor, "..."] | None = None,
+) -> Float[Tensor, "batch"]:
+    """Mean over the sphere and the channels of |prediction - target|."""
+    error, seen = _error(prediction, target, grid, mask)
+    return mean_over(error.abs(), grid, seen).mean(1)
+
+
+def squared_l2(
+    prediction: Float[Tensor, "batch channels ..."],
+    target: Float[Tensor, "batch channels ..."],
+    grid: Grid,
+    *,
+    mask: Bool[Tensor, "..."] | None = None,
+) -> Float[Tensor, "batch"]:
+    """Mean over the sphere and the channels of (prediction - target)^2."""
+    error, seen = _error(prediction, target, grid, mask)
+    return mean_over(error.square(), grid, seen).mean(1)
+
+
+def l2(
+    prediction: Float[Tensor, "batch channels ..."],
+    target: Float[Tensor, "batch channels ..."],
+    grid: Grid,
+    *,
+    mask: Bool[Tensor, "..."] | None = None,
+) -> Float[Tensor, "batch"]:
+    """Mean over the channels of the root of the mean square: the tables' L2."""
+    error, seen = _error(prediction, target, grid, mask)
+    square = mean_over(error.square(), grid, seen)
+    # The root's slope at 0 is infinite: there the gradient is 0.
+    return torch.where(square > 0, torch.where(square > 0, square, 1.0).sqrt(), 0.0).mean(1)
+
+
+def sobolev(
+    prediction: Float[Tensor, "batch channels ..."],
+    target: Float[Tensor, "batch channels ..."],
+    grid: Grid,
+    *,
+    mask: Bool[Tensor, "..."] | None = None,
+) -> Float[Tensor, "batch"]:
+    """The W^{1,1} semi-norm of u = prediction - target: mean over the sphere and the channels of
+    |d_phi u| / sin(theta) + |d_theta u|.
+
+    Finite differences of second order, over the poles too; on regular grids without a mask, d_phi
+    is spectral. With a mask, a point counts where the mask leaves all that its differences need.
+    """
+    error, seen = _error(prediction, target, grid, mask)
+    size = shear(error, grid, spectral=seen is None).abs() + slope(error, grid).abs()
+    return mean_over(size, grid, None if seen is None else eroded(seen, grid)).mean(1)
+
+
+def depth_loss(
+    prediction: Float[Tensor, "batch channels ..."],
+    target: Float[Tensor, "batch channels ..."],
+    grid: Grid,
+    *,
+    mask: Bool[Tensor, "..."] | None = None,
+    sobolev_weight: float = 0.1,
+) -> Float[Tensor, "batch"]:
+    """L1 plus a part of the Sobolev semi-norm, which keeps edges sharp."""
+    return l1(prediction, target, grid, mask=mask) + sobolev_weight * sobolev(
+        prediction, target, grid, mask=mask
+    )
+
+
+def cross_entropy(
+    logits: Float[Tensor, "batch classes ..."],
+    labels: Int64[Tensor, "batch ..."],
+    grid: Grid,
+    *,
+    mask: Bool[Tensor, "..."] | None = None,
+    class_weights: Float[Tensor, "classes"] | None = None,
+    label_smoothing: float = 0.0,
+    ignore: int | None = None,
+) -> Float[Tensor, "batch"]:
+    """Mean over the sphere of -log softmax(logits)[label].
+
+    Class weights multiply the area of their pixels, in the sum and in what it is divided by. Points
+    labelled `ignore` do not count.
+    """
+    require_points("logits", logits, grid)
+    require_points("labels", labels, grid)
+    batch, classes = logits.shape[:2]
+    if logits.ndim != 2 + len(grid.shape) or labels.shape != (batch, *grid.shape):
+        raise ValueError(
+            f"logits {tuple(logits.shape)} and labels {tuple(labels.shape)}: expected (batch, "
+            f"classes, ...) and (batch, ...) on {grid!r}"
+        )
+    scores = logits.flatten(2).to(torch.promote_types(logits.dtype, torch.float32))
+    flat, seen = labels.flatten(1), flat_mask(mask, batch, 1, grid)
+    counts = torch.ones_like(flat, dtype=torch.bool) if seen is None else seen[:, 0].expand_as(flat)
+    if ignore is not None:
+        counts = counts & (flat != ignore)
+    outside = counts & ((flat < 0) | (flat >= classes))
+    if outside.any():
+        raise ValueError(
+            f"labels: {int(flat[outside][0])} is none of the {classes} classes; mask it, or "
+            "name it as ignore"
+        )
+    weights = None if class_weights is None else class_weights.to(scores)
+    entropy = F.cross_entropy(
+        scores,
+        flat.where(counts, -100),
+        weight=weights,
+        ignore_index=-100,
+        reduction="none",
+        label_smoothing=label_smoothing,
+    )
+    area = area_weights(grid, scores.dtype, scores.device) * counts
+    shares = area if weights is None else area * weights[flat.where(counts, 0)]
+    return ratio((entropy * area).sum(-1), shares.sum(-1))
+
+
+def _error(
+    prediction: Tensor, target: Tensor, grid: Grid, mask: Tensor | None
+) -> tuple[Tensor, Tensor | None]:
+    """prediction - target, (batch, channels, points), 0 where hidden, and the mask."""
+    prediction, target = flat_pair(prediction, target, grid)
+    seen = flat_mask(mask, prediction.shape[0], prediction.shape[1], grid)
+    error = prediction - target
+    return (error, None) if seen is None else (torch.where(seen, error, 0.0), seen)

@@ -1,0 +1,85 @@
+"""Metrics of segmentations, all from one confusion matrix of areas."""
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+from spherule.grids import Grid
+from spherule.objectives.areas import area_weights, flat_mask, ratio
+from spherule.ops.checks import require_points
+
+
+def confusion(
+    predicted_labels: Int64[Tensor, "batch ..."],
+    labels: Int64[Tensor, "batch ..."],
+    classes: int,
+    grid: Grid,
+    *,
+    mask: Bool[Tensor, "..."] | None = None,
+    ignore: int | None = None,
+) -> Float[Tensor, "batch classes classes"]:
+    """The part of the sphere that is of class [true, predicted], float64.
+
+    Over what the mask leaves and what is not labelled `ignore` it sums to 1, and to 0 where nothing
+    is left.
+    """
+    for name, values in (("predicted_labels", predicted_labels), ("labels", labels)):
+        require_points(name, values, grid)
+    if predicted_labels.shape != labels.shape or labels.ndim != 1 + len(grid.shape):
+        raise ValueError(
+            f"predicted_labels {tuple(predicted_labels.shape)} and labels {tuple(labels.shape)}: "
+            f"expected (batch, ...) on {grid!r}"
+        )
+    predicted, true = predicted_labels.flatten(1), labels.flatten(1)
+    batch = true.shape[0]
+    seen = flat_mask(mask, batch, 1, grid)
+    counts = torch.ones_like(true, dtype=torch.bool) if seen is None else seen[:, 0].expand_as(true)
+    if ignore is not None:
+        counts = counts & (true != ignore)
+    for name, values in (("predicted_labels", predicted), ("labels", true)):
+        outside = counts & ((values < 0) | (values >= classes))
+        if outside.any():
+            raise ValueError(f"{name}: {int(values[outside][0])} is no class of {classes}")
+    area = area_weights(grid, torch.float64, true.device) * counts
+    area = ratio(area, area.sum(1, keepdim=True))
+    sample = torch.arange(batch, device=true.device)[:, None]
+    place = torch.where(counts, (sample * classes + true) * classes + predicted, 0)
+    total = torch.bincount(place.flatten(), area.flatten(), minlength=batch * classes**2)
+    return total.reshape(batch, classes, classes)
+
+
+def pixel_accuracy(
+    confusion: Float[Tensor, "*batch classes classes"],
+) -> Float[Tensor, "*batch"]:
+    """The part of the area that is labelled right; 0 where there is none."""
+    return ratio(_right(confusion).sum(-1), confusion.sum((-2, -1)))
+
+
+def iou_micro(confusion: Float[Tensor, "*batch classes classes"]) -> Float[Tensor, "*batch"]:
+    """The paper's IoU: true positives of all classes over the unions of all classes."""
+    return ratio(_right(confusion).sum(-1), _union(confusion).sum(-1))
+
+
+def iou_macro(confusion: Float[Tensor, "*batch classes classes"]) -> Float[Tensor, "*batch"]:
+    """The mean of the classes' IoU; classes that neither truth nor prediction has are left out."""
+    union = _union(confusion)
+    return ratio(ratio(_right(confusion), union).sum(-1), (union > 0).sum(-1).to(union))
+
+
+def accuracy(confusion: Float[Tensor, "*batch classes classes"]) -> Float[Tensor, "*batch"]:
+    """The paper's Acc: true positives and true negatives, the mean over the classes. It is high for
+    everyone: 1 - 2 (1 - a) / classes for pixel accuracy a.
+    """
+    total = confusion.sum((-2, -1))
+    wrong = (_union(confusion) - _right(confusion)).sum(-1)
+    return ratio(total - wrong / confusion.shape[-1], total)
+
+
+def _right(confusion: Tensor) -> Tensor:
+    """True positives of each class."""
+    return confusion.diagonal(dim1=-2, dim2=-1)
+
+
+def _union(confusion: Tensor) -> Tensor:
+    """True positives, false positives and false negatives of each class."""
+    return confusion.sum(-1) + confusion.sum(-2) - _right(confusion)
