@@ -189,3 +189,16 @@ def test_bad_rotation_is_named(unchecked) -> None:
     with pytest.raises(ValueError, match="rotation: expected an orthogonal"):
         render(empty_room(), "4x8", rotation=2 * np.eye(3))
     assert render(replace(empty_room(), exposure=0.0), "4x8").rgb.max() == 0
+
+
+@pytest.mark.parametrize("z", [0.2, 1.0, 1.8])
+def test_a_round_column_does_not_shade_its_own_lit_side(z: float) -> None:
+    (piece,) = empty_room(("column", [post(0, 2.0, 2.0, 0.25, (0.0, 3.0))])).pieces
+    angle = np.linspace(-0.9, 0.9, 9)
+    side = [2 - 0.25 * np.cos(angle), 2 + 0.25 * np.sin(angle), np.full(9, z)]
+    points = np.stack(side).astype(np.float32)
+    lamp = np.array([[0.5], [2.0], [3.0]], np.float32)
+    solids = np.array([0])
+    np.testing.assert_array_equal(_past(piece, points, lamp - points, 0.6, solids), 1)
+    behind = np.array([[2.3], [2.0], [0.0]], np.float32)
+    assert _past(piece, behind, lamp - behind, 0.6, solids)[0] < 0.05

@@ -9,7 +9,7 @@ where things touch and soften with distance, without noise. Round solids cast th
 import numpy as np
 from numpy.typing import NDArray
 
-from spherule.data.rooms.scene import Lamp, Piece, Scene, Sun
+from spherule.data.rooms.scene import BOX, Lamp, Piece, Scene, Sun
 from spherule.data.rooms.trace import bounds, near_cones
 
 REACH = 0.35
@@ -98,14 +98,14 @@ def _past(
     if not tried.size:
         return part
     o, v, inverse = o[:, tried], v[:, tried], inverse[:, tried]
-    near, far = _through(piece.centres[solids], piece.blockers[solids], o, inverse)
-    enter, leave = _latest(near), _earliest(far)
+    centres, halves = piece.centres[solids], piece.blockers[solids]
+    near, far = _through(centres, halves, o, inverse)
     # Along the ray's main direction: rays that just miss a box sideways still count.
     main = np.argmax(np.abs(v), axis=0)
     start = np.where(main == 2, near[2], np.where(main == 1, near[1], near[0]))
     end = np.where(main == 2, far[2], np.where(main == 1, far[1], far[0]))
-    own = (enter < 1e-3) & (np.abs(leave) < 1e-3)  # the ray starts on this box, and leaves it
-    cover = ((end > 1e-3) & (start < 1 - 1e-3) & ~own).astype(np.float32)
+    cover = ((end > 1e-3) & (start < 1 - 1e-3)).astype(np.float32)
+    cover *= ~_touching(piece.kinds[solids], centres, halves, o)
     over_beam = 1 / (np.float32(width) * np.minimum(np.maximum(start, 0.02), 1))
     squares = v * v
     for i, j in ((0, 1), (0, 2), (1, 2)):
@@ -123,6 +123,22 @@ def _past(
         cover *= np.maximum(one, 0, out=one)
     part[tried] = np.multiply.reduce(1 - cover)
     return part
+
+
+def _touching(kinds: NDArray, centres: NDArray, halves: NDArray, o: NDArray) -> NDArray[np.bool_]:
+    """Which points lie on which solids (rows), so that no beam of theirs is blocked by it.
+
+    For a round solid that is a wider box, because its own box cuts through it, but not at its foot:
+    what it stands on is in its shadow.
+    """
+    boxes = (kinds == BOX)[:, None]
+    reach = np.where(boxes, halves + 2e-3, halves * 1.3).astype(np.float32)
+    foot = np.where(boxes[:, 0], -reach[:, 2], 1e-3 - halves[:, 2]).astype(np.float32)
+    centres = centres.astype(np.float32)
+    inside = o[2] - centres[:, 2, None] > foot[:, None]
+    for k in range(3):
+        inside &= np.abs(o[k] - centres[:, k, None]) < reach[:, k, None]
+    return inside
 
 
 def _latest(near: list[NDArray]) -> NDArray:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float
 from numpy.typing import NDArray
 
 from spherule.data.panoramas import Panorama
@@ -63,15 +64,16 @@ class Rooms:
         scene, view = self.view(index)
         return Panorama(view.rgb, view.label, view.depth, self.name(index, scene), area_of(index))
 
-    def view(self, index: int) -> tuple[Scene, View]:
-        """The room and what its camera sees."""
+    def view(self, index: int, rotation: Float[NDArray, "3 3"] | None = None) -> tuple[Scene, View]:
+        """The room and what its camera sees, turned by a rotation instead of its own."""
         index = operator.index(index)
         if index < 0 or (self.samples is not None and index >= self.samples):
             end = "have no end" if self.samples is None else f"end at {self.samples}"
             raise IndexError(f"index={index}: rooms are counted from 0 and {end}")
         scene = room(self.seed, index)
         grid = image_grid(self.config.size)
-        return scene, render(scene, grid, rotation=self.rotation(index))
+        turned = self.rotation(index) if rotation is None else rotation
+        return scene, render(scene, grid, rotation=turned)
 
     def rotation(self, index: int) -> NDArray[np.float64]:
         """How the camera of a room is turned: R of f'(x) = f(R^-1 x)."""

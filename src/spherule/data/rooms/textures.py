@@ -76,7 +76,7 @@ def carpet(s: Spot) -> NDArray:
     side = np.where(s.p > 0, s.p, 1.0)
     i, j = np.floor(s.u / side), np.floor(s.v / side)
     square = np.where(s.p > 0, 0.10 * (np.mod(i + j, 2) - 0.5) * (1 + hashed(i, j, s.seed)), 0.0)
-    return mixed(s.a, s.b, 0.5 * fleck) * (1 + tone + square)
+    return mixed(s.a, s.b, 0.22 * fleck) * (1 + tone + square)
 
 
 def tiles(s: Spot) -> NDArray:
@@ -112,16 +112,25 @@ def fabric(s: Spot) -> NDArray:
     return s.a * (1 + 0.10 * weave + 0.06 * noise(s.u * 7, s.v * 7, s.seed + 1))
 
 
+SPINES = np.array(
+    [
+        [0.25, 0.03, 0.03], [0.03, 0.07, 0.22], [0.02, 0.11, 0.07], [0.02, 0.02, 0.02],
+        [0.45, 0.38, 0.27], [0.16, 0.07, 0.03], [0.05, 0.16, 0.22], [0.55, 0.53, 0.48],
+        [0.42, 0.22, 0.04], [0.12, 0.12, 0.13], [0.10, 0.03, 0.07], [0.30, 0.32, 0.34],
+    ],
+    np.float32,
+).T  # fmt: skip
+"""Colours of books."""
+
+
 def books(s: Spot) -> NDArray:
     """Spines about p wide, of all colours and several heights, some with a band or a title."""
     cell = np.floor(s.u / s.p + 0.35 * noise(s.u / s.p * 0.37, s.u * 0, s.seed))
     zero = np.zeros_like(cell)
     pick = [hashed(cell, zero + k, s.seed) for k in range(5)]
-    light = 0.07 + 0.5 * pick[0] ** 2
-    hue = pick[1] * 6.2832
-    strength = 0.85 * pick[2]
-    colour = np.stack([light * (1 + strength * np.cos(hue - k * 2.0944)) for k in range(3)])
-    colour = mixed(colour, s.a, 0.12)
+    colour = SPINES[:, (pick[0] * SPINES.shape[1]).astype(np.int64)] * (0.6 + 0.8 * pick[1])
+    light = colour.mean(0)
+    colour = mixed(colour, s.a, 0.25 * pick[2])
     height = (s.v + s.half_v) / np.maximum(2 * s.half_v, 1e-3)
     detail = faded(s.footprint, s.p)
     band = (np.abs(height - 0.30 - 0.4 * pick[3]) < 0.07) & (pick[4] > 0.45)
