@@ -41,12 +41,6 @@ def test_one_openmp_runtime_in_the_process() -> None:
     assert openmp_runtimes() is not None
 
 
-def test_demo_draws_a_picture(monkeypatch, capsys, tmp_path: Path) -> None:
-    run(monkeypatch, "demo", "--out", str(tmp_path))
-    assert str(tmp_path) in capsys.readouterr().out
-    assert (tmp_path / "grids.png").read_bytes().startswith(b"\x89PNG")
-
-
 def test_plots_of_neighborhoods(monkeypatch, capsys, tmp_path: Path) -> None:
     path = tmp_path / "a" / "n.png"
     run(monkeypatch, *f"plot neighborhood --grid O16 --cutoff 0.3 --at=-60,30 --out {path}".split())
@@ -54,6 +48,8 @@ def test_plots_of_neighborhoods(monkeypatch, capsys, tmp_path: Path) -> None:
     assert path.read_bytes().startswith(b"\x89PNG")
     run(monkeypatch, "plot", "panels", "--out", str(tmp_path / "p.png"))
     assert (tmp_path / "p.png").exists()
+    run(monkeypatch, "plot", "grids", "--out", str(tmp_path / "g.png"))
+    assert (tmp_path / "g.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(

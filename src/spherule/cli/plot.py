@@ -74,12 +74,28 @@ class PlotRooms:
 
 
 @dataclass(frozen=True)
+class PlotGrids:
+    """Draw one random field on several grids, with its spectrum."""
+
+    out: Path = Path("grids.png")
+    """The picture."""
+    seed: int = 0
+    """Seed of the random field."""
+
+    def run(self) -> None:
+        from spherule.report.gallery import draw_gallery
+
+        print(f"wrote {draw_gallery(self.out, seed=self.seed)}")
+
+
+@dataclass(frozen=True)
 class Plot:
     """Pictures of the geometry and of data."""
 
     what: (
         Annotated[PlotNeighborhood, tyro.conf.subcommand("neighborhood", prefix_name=False)]
         | Annotated[PlotPanels, tyro.conf.subcommand("panels", prefix_name=False)]
+        | Annotated[PlotGrids, tyro.conf.subcommand("grids", prefix_name=False)]
         | Annotated[PlotRooms, tyro.conf.subcommand("rooms", prefix_name=False)]
     ) = field()
 

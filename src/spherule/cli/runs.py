@@ -8,7 +8,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from spherule import models, recipes
+from spherule import recipes
 from spherule.train import Run
 from spherule.train.evaluate import evaluate
 from spherule.train.fields import FieldProblem
@@ -23,19 +23,16 @@ class List:
     """Show the recipes: every row of the paper's tables."""
 
     def run(self) -> None:
-        table = Table(box=None, pad_edge=False)
-        for heading in ("recipe", "model", "parameters", "validation loss in the paper"):
-            table.add_column(heading, justify="left" if heading in ("recipe", "model") else "right")
+        wide = max(map(len, recipes.RECIPES))
+        titles = max(len(recipe.title) for recipe in recipes.RECIPES.values())
+        print(f"{'recipe':{wide}}  {'model':{titles}}  validation loss in the paper")
         for recipe in recipes.RECIPES.values():
-            model = models.build(recipe.make("paper").model)
-            table.add_row(
-                recipe.name,
-                recipe.title,
-                f"{sum(p.numel() for p in model.parameters()):,}",
-                "" if recipe.published is None else f"{recipe.published:.3f}",
-            )
-        Console(soft_wrap=True).print(table, highlight=False)
-        print("\nEach also as NAME:small and NAME:tiny, which train on a laptop's CPU.")
+            loss = "" if recipe.published is None else f"{recipe.published:.3f}"
+            print(f"{recipe.name:{wide}}  {recipe.title:{titles}}  {loss}".rstrip())
+        print(
+            "\nEach also as NAME:small and NAME:tiny, which train on a laptop's CPU. "
+            "forecast: your own data."
+        )
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ Whatever the order of latitudes and the origin of longitudes, fields are brought
 the grid that `Grid.match` recognises, and predictions go back into the user's own.
 """
 
+import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +42,12 @@ def open_fields(path: Path | str) -> "xr.Dataset":
         ) from error
     engine = "zarr" if path.is_dir() else "h5netcdf"
     try:
-        return xr.open_dataset(path, engine=engine, chunks=None)
+        with warnings.catch_warnings():
+            # Stores with and without consolidated metadata are both fine.
+            warnings.filterwarnings("ignore", message="Failed to open Zarr store with consol")
+            return xr.open_dataset(path, engine=engine, chunks=None)
+    except ImportError:
+        raise
     except Exception as error:  # each library has its own for a file that is not what it reads
         raise ValueError(f"{path} cannot be read as {engine}: {error}") from error
 
@@ -109,7 +116,7 @@ class ForecastDataset(Dataset[tuple[Tensor, ...]]):
         statistics: Statistics | None = None,
     ) -> None:
         self.path, self.variables, self.missing = Path(path), tuple(variables), missing
-        self._data = open_fields(path)
+        self._opened: tuple[int, Any] | None = None
         self.layout = Layout.of(self._data)
         self.grid = self.layout.grid
         for name in (*variables, *static):
@@ -120,6 +127,13 @@ class ForecastDataset(Dataset[tuple[Tensor, ...]]):
         self.units = tuple(str(self._data[name].attrs.get("units", "")) for name in self.variables)
         self.static = self._static(static)
         self.statistics = self._measure() if statistics is None else statistics
+
+    @property
+    def _data(self) -> Any:
+        """The file, opened by each process for itself: HDF5 must not be read through a fork."""
+        if self._opened is None or self._opened[0] != os.getpid():
+            self._opened = os.getpid(), open_fields(self.path)
+        return self._opened[1]
 
     def __len__(self) -> int:
         return len(self._sequences)

@@ -15,7 +15,7 @@ from spherule.data.forecast import ForecastDataset
 from spherule.grids import Grid
 from spherule.objectives import l1, l2, squared_l2
 from spherule.pde.shallow_water import UNITS, VARIABLES
-from spherule.train.problem import Problem
+from spherule.train.problem import Problem, Repeated
 
 VALIDATION_SEED, TEST_SEED = 2**31 - 1, 2**31 - 2
 """Streams of shallow water that no run trains on: every run is measured on the same samples."""
@@ -194,7 +194,7 @@ class ForecastProblem(FieldProblem):
             missing=task.missing == "mask",
         )
         self.static_names = task.static
-        self.training, self.samples = training, len(training)
+        self.training, self.samples = Repeated(training), len(training)
         validation, test = self._part(a, b), self._part(b, 1.0)
         self.validation, self.validation_samples = validation, len(validation)
         self.test, self.test_samples = test, len(test)

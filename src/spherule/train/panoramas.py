@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 
 from spherule import objectives
-from spherule.data import Augmentation, Panorama, PanoramaDataset, depth_mask, write_panoramas
+from spherule.data import Augmentation, PanoramaDataset, depth_mask, write_panoramas
 from spherule.data.rooms import Rooms, RoomsConfig
 from spherule.data.stanford import FOLDS
-from spherule.train.problem import Problem
+from spherule.train.problem import Problem, Repeated
 
 ROOMS = "rooms.zarr"
 
@@ -64,10 +64,10 @@ class PanoramaProblem(Problem):
             path,
             split="train",
             fold=task.fold,
-            augment=Augmentation(seed=seed) if task.augment else _unchanged,
+            augment=Augmentation(seed=seed) if task.augment else None,
         )
         self.grid, self.statistics, self.classes = train.grid, train.statistics, train.classes
-        self.training, self.samples = train, len(train)
+        self.training, self.samples = train if task.augment else Repeated(train), len(train)
         validation, test = (
             PanoramaDataset(path, split=part, fold=task.fold) for part in ("val", "test")
         )
@@ -87,10 +87,6 @@ class PanoramaProblem(Problem):
             "classes": list(self.classes),
             "statistics": dataclasses.asdict(self.statistics),
         }
-
-
-def _unchanged(panorama: Panorama, epoch: int, sample: int) -> Panorama:
-    return panorama
 
 
 @dataclass(frozen=True)

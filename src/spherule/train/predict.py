@@ -80,6 +80,8 @@ def forecast(run: Run, data: "xr.Dataset", source: Path, *, say: Say = print) ->
     time = result.get("time")
     if time is not None and time.dtype.kind in "Mm":
         result = result.assign_coords(time=_later(time, about["lead"]))
+    # NetCDF has no null.
+    result.attrs = {name: value for name, value in data.attrs.items() if value is not None}
     result.attrs["history"] = f"predicted by {run.name}, a lead of {about['lead']}"
     return result
 

@@ -46,6 +46,16 @@ class Problem(ABC):
         """Plain values that a trained model needs to meet new data: names, units, statistics."""
 
 
+class Repeated(Dataset[Any]):
+    """A data set for `Batches`' numbers: e n + i is sample i of n, in whichever epoch e."""
+
+    def __init__(self, dataset: Any) -> None:
+        self.dataset = dataset
+
+    def __getitem__(self, number: int) -> Any:
+        return self.dataset[number % len(self.dataset)]
+
+
 class Batches:
     """The samples of steps start, start + 1, ... < stop, as lists of numbers.
 

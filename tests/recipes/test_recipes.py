@@ -1,0 +1,95 @@
+import pytest
+
+from spherule import models, recipes
+from spherule.train import RunConfig, SegmentationTask, ShallowWaterTask
+
+PARAMETERS = {  # of the paper's table, at 3 inputs and 1 output
+    "r2-transformer": 531_968,
+    "s2-transformer": 531_968,
+    "r2-transformer-local": 532_480,
+    "s2-transformer-local": 531_968,
+    "r2-segformer": 688_321,
+    "s2-segformer": 606_113,
+    "r2-segformer-local": 689_265,
+    "s2-segformer-local": 606_113,
+}
+ALL = [f"{name}:{size}" for name in recipes.RECIPES for size in recipes.SIZES]
+
+
+def test_every_row_of_the_papers_tables_is_there() -> None:
+    for table, rows in (("swe", 14), ("seg", 10), ("depth", 8)):
+        names = [n for n in recipes.RECIPES if n.startswith(table + "/")]
+        assert len(names) == rows
+        assert all(recipes.RECIPES[n].published is not None for n in names)
+
+
+@pytest.mark.parametrize("row", PARAMETERS)
+def test_rows_have_the_papers_models(row: str) -> None:
+    from dataclasses import replace
+
+    for table in ("swe", "seg", "depth"):
+        config = replace(recipes.get(f"{table}/{row}").model, out_channels=1)
+        model = models.build(config)
+        assert sum(p.numel() for p in model.parameters()) == PARAMETERS[row]
+
+
+def test_hyperparameters_are_the_papers() -> None:
+    water = recipes.get("swe/s2-transformer-local")
+    assert isinstance(water.task, ShallowWaterTask)
+    steps = water.training.epochs * water.task.samples // water.training.batch
+    assert (steps, water.training.learning_rate, water.task.grid) == (3200, 1e-3, "gauss:128x256")
+    assert (water.training.optimizer, water.training.schedule) == ("adam", "plateau")
+    pictures = recipes.get("seg/s2-segformer-local").training
+    assert (pictures.epochs, pictures.learning_rate, pictures.weight_decay) == (200, 0.5e-4, 0.1)
+    assert (pictures.optimizer, pictures.schedule) == ("adamw", "cosine")
+    assert recipes.get("seg/s2-segformer-local").model.drop_path == 0.1
+    assert recipes.get("depth/s2-transformer").training.epochs == 100
+    large = recipes.get("seg/s2-segformer-local-large")
+    assert isinstance(large.task, SegmentationTask)
+    assert large.task.size == "256x512"
+    assert large.model.widths == (32, 64, 128, 256)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_recipes_round_trip_through_json(name: str) -> None:
+    config = recipes.get(name)
+    assert RunConfig.from_dict(config.to_dict()) == config
+
+
+@pytest.mark.parametrize("name", [n for n in ALL if n.startswith("swe") and n.endswith("tiny")])
+def test_tiny_models_can_be_built_on_their_grids(name: str) -> None:
+    from dataclasses import replace
+
+    config = recipes.get(name)
+    assert isinstance(config.task, ShallowWaterTask)
+    model = models.build(replace(config.model, grid=config.task.grid))
+    assert sum(p.numel() for p in model.parameters()) < 200_000
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("swe/s2-transformr-local", "did you mean swe/s2-transformer-local"),
+        ("s2-segformer", "seg/s2-segformer"),
+        ("swe/s2-transformer:huge", "not one of paper, small, tiny"),
+        ("", "spherule list"),
+    ],
+)
+def test_unknown_names_get_the_nearest(name: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        recipes.get(name)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"speed": 1}, "run has no speed"),
+        ({"task": {"type": "Weather"}}, "type='Weather', expected one of ShallowWaterTask"),
+        ({"training": {"epochs": 0}}, "epochs=0"),
+        ({"training": {"rate": 1}}, "training has no rate"),
+    ],
+)
+def test_configs_with_unknown_parts_are_refused_by_name(change: dict, words: str) -> None:
+    values = recipes.get("swe/s2-transformer:tiny").to_dict() | change
+    with pytest.raises(ValueError, match=words):
+        RunConfig.from_dict(values)
