@@ -3,6 +3,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -143,3 +144,48 @@ def test_data_makes_a_store_of_stanfords_files(monkeypatch, capsys, tmp_path: Pa
     assert len(PanoramaDataset(tmp_path / "p.zarr", split="all")) == 3
     with pytest.raises(SystemExit, match="--size '12'"):
         run(monkeypatch, *command.replace("12x24", "12").split())
+
+
+def test_data_makes_rooms_that_read_back_alike_from_either_layout(
+    monkeypatch, capsys, tmp_path: Path
+) -> None:
+    command = "data rooms --samples 6 --size 16x32 --seed 4 --workers 0 --out"
+    run(monkeypatch, *f"{command} {tmp_path}/rooms.zarr".split())
+    assert "6 panoramas" in capsys.readouterr().out
+    run(monkeypatch, *f"{command} {tmp_path}/files --layout stanford".split())
+    assert "6 panoramas" in capsys.readouterr().out
+    stanford = f"data stanford --root {tmp_path}/files --out {tmp_path}/copy.zarr --size 16x32"
+    run(monkeypatch, *f"{stanford} --workers 0".split())
+    made, read = (
+        PanoramaDataset(tmp_path / name, split="all") for name in ("rooms.zarr", "copy.zarr")
+    )
+    rooms = {made.panorama(i).name: made.panorama(i) for i in range(6)}
+    for i in range(6):
+        copy = read.panorama(i)
+        (room,) = (room for name, room in rooms.items() if name.split("_")[1] in copy.name)
+        np.testing.assert_array_equal(copy.rgb, room.rgb)
+        np.testing.assert_array_equal(copy.label, room.label)
+        np.testing.assert_allclose(copy.depth, room.depth, atol=1 / 1024 + 1e-6)
+        assert copy.area == room.area
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ("--samples 0", "samples=0"),
+        ("--samples 2 --size 128", "size='128'"),
+        ("--samples 2 --tilt 200", "tilt=200"),
+        ("--samples 2 --seed -1", "seed=-1"),
+    ],
+)
+def test_data_rooms_names_bad_input(monkeypatch, tmp_path: Path, flags: str, words: str) -> None:
+    with pytest.raises(SystemExit, match=words):
+        run(monkeypatch, *f"data rooms --out {tmp_path}/r.zarr {flags}".split())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_plot_of_rooms(monkeypatch, tmp_path: Path) -> None:
+    path = tmp_path / "rooms.png"
+    run(monkeypatch, *f"plot rooms --rooms 0 1 --more 2 3 4 --size 16x32 --out {path}".split())
+    with Image.open(path) as image:
+        assert image.width > 800

@@ -3,7 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -17,6 +17,7 @@ from spherule.data import (
     write_panoramas,
     write_store,
 )
+from spherule.data.rooms import Rooms, RoomsConfig, write_stanford_layout
 from spherule.data.stanford import FOLDS
 
 
@@ -100,10 +101,49 @@ class Stanford:
         report_panoramas(self.out)
 
 
+@dataclass(frozen=True)
+class RoomPanoramas:
+    """Procedural rooms, ray-traced: panoramas with exact labels and depth."""
+
+    samples: int
+    """How many rooms."""
+    out: Path
+    """The store or directory to write. An interrupted store goes on when the same command is given
+    again.
+    """
+    config: Annotated[RoomsConfig, tyro.conf.arg(name="")] = field(default_factory=RoomsConfig)
+    layout: Literal["zarr", "stanford"] = "zarr"
+    """A Zarr store, or files as in Stanford 2D-3D-Semantics: area_*/pano and semantic_labels.json.
+    """
+    seed: int = 0
+    """Seed of the rooms."""
+    workers: int = 2
+    """Processes that make rooms."""
+
+    def run(self) -> None:
+        rooms = Rooms(self.config, seed=self.seed, samples=self.samples)
+        if self.layout == "stanford":
+            steps = write_stanford_layout(self.out, rooms, workers=self.workers)
+            show_progress("rooms", steps, self.samples)
+            print(f"wrote {self.out}: {self.samples} panoramas")
+            return
+        steps = write_panoramas(
+            self.out,
+            rooms,
+            size=self.config.shape,
+            config={"source": "rooms", "seed": self.seed, **asdict(self.config)},
+            folds=FOLDS,
+            workers=self.workers,
+        )
+        show_progress("rooms", steps, self.samples)
+        report_panoramas(self.out)
+
+
 # One line a source.
 Source = (
     Annotated[ShallowWater, tyro.conf.subcommand("swe", prefix_name=False)]
     | Annotated[Stanford, tyro.conf.subcommand("stanford", prefix_name=False)]
+    | Annotated[RoomPanoramas, tyro.conf.subcommand("rooms", prefix_name=False)]
 )
 
 

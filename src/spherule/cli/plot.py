@@ -52,12 +52,35 @@ class PlotPanels:
 
 
 @dataclass(frozen=True)
+class PlotRooms:
+    """Draw procedural rooms: colours, labels, depth, and the view of a tilted camera."""
+
+    rooms: tuple[int, ...] = (6, 14, 9, 1)
+    """Which rooms of the seed, side by side."""
+    more: tuple[int, ...] = (0, 12, 18, 10, 23, 20, 4, 22)
+    """Rooms of which only the colours are shown, below."""
+    seed: int = 0
+    """Seed of the rooms."""
+    size: str = "256x512"
+    """Rows and columns of each panorama."""
+    out: Path = Path("rooms.png")
+    """The picture."""
+
+    def run(self) -> None:
+        from spherule.report.rooms import plot_rooms
+
+        plot_rooms(self.out, self.rooms, more=self.more, seed=self.seed, size=self.size)
+        print(f"wrote {self.out}")
+
+
+@dataclass(frozen=True)
 class Plot:
-    """Pictures of the geometry."""
+    """Pictures of the geometry and of data."""
 
     what: (
         Annotated[PlotNeighborhood, tyro.conf.subcommand("neighborhood", prefix_name=False)]
         | Annotated[PlotPanels, tyro.conf.subcommand("panels", prefix_name=False)]
+        | Annotated[PlotRooms, tyro.conf.subcommand("rooms", prefix_name=False)]
     ) = field()
 
     def run(self) -> None:

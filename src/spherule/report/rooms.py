@@ -1,0 +1,89 @@
+"""A contact sheet of procedural rooms."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spherule.data.panoramas import CLASSES
+from spherule.data.rooms import Scene, render, room
+
+PALETTE = (
+    "#b5651d", "#f7e463", "#8c564b", "#dfe6ee", "#e4572e", "#9b8fc2", "#4d6a8a",
+    "#c98bdb", "#a9c48c", "#d62776", "#f2a541", "#b9bec4", "#59c3e2", "#2b2b2b",
+)  # fmt: skip
+"""A colour a class."""
+TILT = 35.0
+
+
+def plot_rooms(
+    path: Path,
+    indices: Sequence[int],
+    *,
+    more: Sequence[int] = (),
+    seed: int = 0,
+    size: str = "256x512",
+) -> None:
+    """Draw one column a room: colours, labels, depth, and colours of a tilted camera; below, the
+    colours of more rooms.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    from matplotlib.patches import Patch
+
+    if not indices:
+        raise ValueError("indices: expected at least one room")
+    count, wide = len(indices), 4.4
+    rows = 4 + -(-len(more) // count)
+    figure, axes = plt.subplots(
+        rows, count, figsize=(wide * count, 2.3 * rows + 0.4), layout="constrained", squeeze=False
+    )
+    colours = np.array([matplotlib.colors.to_rgb(code) for code in PALETTE])
+    for column, index in zip(axes.T, indices, strict=True):
+        scene = room(seed, index)
+        level, tilted = render(scene, size), render(scene, size, rotation=tilt(TILT))
+        for ax, image in zip(column, (level.rgb, colours[level.label]), strict=False):
+            ax.imshow(image, interpolation="antialiased")
+        drawn = column[2].imshow(level.depth, cmap="viridis_r", vmin=0, vmax=6)
+        column[3].imshow(tilted.rgb, interpolation="antialiased")
+        column[0].set_title(_title(scene), fontsize=11)
+    for ax, index in zip(axes[4:].flat, more, strict=False):
+        scene = room(seed, index)
+        ax.imshow(render(scene, size).rgb, interpolation="antialiased")
+        ax.set_title(_title(scene), fontsize=11)
+    for ax in axes.flat:
+        ax.set_axis_off()
+    bar = figure.colorbar(drawn, ax=axes[2], shrink=0.9, aspect=14, pad=0.01, extend="max")
+    bar.set_label("depth, metres")
+    names = ("colours", "labels", "depth", f"tilted by {TILT:.0f}°", *["more rooms"] * (rows - 4))
+    for ax, text in zip(axes[:, 0], names, strict=True):
+        ax.text(-0.03, 0.5, text, rotation=90, ha="right", va="center", transform=ax.transAxes)
+    patches = [
+        Patch(facecolor=colour, edgecolor="0.4", label=name)
+        for colour, name in zip(PALETTE, CLASSES, strict=True)
+    ]
+    figure.legend(
+        handles=patches,
+        loc="outside lower center",
+        ncols=min(len(CLASSES), 4 * count),
+        frameon=False,
+        columnspacing=1.0,
+        handlelength=1.2,
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=100)
+    plt.close(figure)
+
+
+def _title(scene: Scene) -> str:
+    return f"{scene.kind}, {' x '.join(f'{side:.1f}' for side in scene.size)} m"
+
+
+def tilt(degrees: float) -> NDArray[np.float64]:
+    """The rotation that leans the camera's zenith towards +x."""
+    angle = np.radians(degrees)
+    cos, sin = np.cos(angle), np.sin(angle)
+    return np.array([[cos, 0.0, sin], [0.0, 1.0, 0.0], [-sin, 0.0, cos]])
