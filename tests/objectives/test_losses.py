@@ -90,6 +90,19 @@ def test_gradients_are_those_of_finite_differences(loss, masked: bool) -> None:
     assert torch.autograd.gradcheck(lambda u: loss(u, v, grid, mask=mask), (u,))
 
 
+@pytest.mark.parametrize("masked", [False, True])
+def test_training_may_follow_a_validation_in_inference_mode(masked: bool) -> None:
+    grid = Grid.fejer(6, 14, offset=0.25 if masked else 0.5)  # of its own: nothing is cached yet
+    u = torch.randn(2, 1, *grid.shape)
+    mask = torch.ones(grid.shape, dtype=torch.bool) if masked else None
+    with torch.inference_mode():
+        value = depth_loss(u, 0 * u, grid, mask=mask)
+    u.requires_grad_()
+    loss = depth_loss(u, torch.zeros_like(u), grid, mask=mask)
+    loss.sum().backward()
+    torch.testing.assert_close(loss.detach(), value.clone())
+
+
 def test_equal_fields_have_loss_and_gradient_zero() -> None:
     u = fields(GRID)[0].requires_grad_()
     for loss in REGRESSION:

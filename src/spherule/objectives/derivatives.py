@@ -55,6 +55,7 @@ def _stencil(grid: Grid) -> Entries:
 
 
 @lru_cache(maxsize=32)
+@torch.inference_mode(False)  # what validation made first, training uses too
 def _map(
     entries: Callable[[Grid], Entries], grid: Grid, dtype: torch.dtype, device: torch.device
 ) -> SparseMap:
