@@ -111,6 +111,26 @@ def test_hostile_images_are_named_before_they_do_harm(tmp_path: Path) -> None:
         assert caught.value.kind == kind, words
 
 
+def test_any_flipped_or_missing_byte_ends_in_pixels_or_a_named_error(tmp_path: Path) -> None:
+    path = tmp_path / "p.png"
+    picture = np.random.default_rng(0).integers(0, 256, (4, 8, 3), dtype=np.uint8)
+    Image.fromarray(picture).save(path)
+    content, found = path.read_bytes(), 0
+    for place in range(len(content)):
+        for harmed in (
+            content[:place],
+            content[:place] + bytes([content[place] ^ 0x41]) + content[place + 1 :],
+        ):
+            path.write_bytes(harmed)
+            try:
+                pixels = read_png(path, "x", ("RGB",))
+            except BadPanorama:
+                found += 1
+            else:
+                assert np.array_equal(pixels, picture)
+    assert found > len(content)
+
+
 def test_pipes_and_directories_are_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.png")
     (tmp_path / "directory.png").mkdir()

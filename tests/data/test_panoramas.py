@@ -22,8 +22,9 @@ from spherule.data import (
     write_panoramas,
 )
 from spherule.data.panorama_store import random_split
+from spherule.data.panoramas import FORMAT
 
-pytest.importorskip("zarr", reason="Zarr 3 needs Python 3.11")
+zarr = pytest.importorskip("zarr", reason="Zarr 3 needs Python 3.11")
 
 SIZE = (12, 24)
 GRID = Grid.fejer(*SIZE, offset=0.5)
@@ -238,6 +239,12 @@ def test_a_store_of_another_kind_is_refused(copy: Path) -> None:
     (copy / "zarr.json").write_text(json.dumps(metadata))
     with pytest.raises(ValueError, match="not a store of panoramas"):
         PanoramaDataset(copy)
+
+
+def test_the_old_format_that_can_hold_pickles_is_not_opened(tmp_path: Path) -> None:
+    zarr.create_group(tmp_path / "p.zarr", zarr_format=2, attributes={"format": FORMAT})
+    with pytest.raises(ValueError, match="not a Zarr store"):
+        PanoramaDataset(tmp_path / "p.zarr")
 
 
 def test_a_full_disk_leaves_nothing_that_looks_whole(monkeypatch, stored, tmp_path) -> None:

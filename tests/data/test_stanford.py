@@ -8,6 +8,7 @@ from PIL import Image
 
 from spherule.data import CLASSES, BadPanorama, PanoramaDataset, write_panoramas
 from spherule.data.images import shrink
+from spherule.data.rooms import Rooms, RoomsConfig, write_stanford_layout
 from spherule.data.stanford import (
     FOLDS,
     StanfordSource,
@@ -197,6 +198,39 @@ def test_a_store_is_not_continued_from_other_files(root: Path, tmp_path: Path) -
     other = StanfordSource(root, SIZE)
     with pytest.raises(ValueError, match="was made otherwise"):
         next(write_panoramas(tmp_path / "p.zarr", other, size=SIZE, config=other.config))
+
+
+@pytest.mark.parametrize("reserved", [0x0D0D, 60])
+def test_rooms_written_in_the_original_layout_come_back(monkeypatch, tmp_path, reserved) -> None:
+    # With a small reserved number, some thing of the rooms would have had it.
+    monkeypatch.setattr("spherule.data.stanford.MISSING", (0x0D0D0D, reserved))
+    rooms = Rooms(RoomsConfig(size="24x48"), seed=1, samples=7)
+    list(write_stanford_layout(tmp_path / "2d3ds", rooms))
+    source = StanfordSource(tmp_path / "2d3ds", (24, 48))
+    made = {f"{room.area}/{room.name}": room for room in (rooms[i] for i in range(7))}
+    assert len(source) == 7
+    for i in range(7):
+        read = source[i]
+        np.testing.assert_array_equal(read.rgb, made[read.name].rgb)
+        np.testing.assert_array_equal(read.label, made[read.name].label)
+        np.testing.assert_allclose(read.depth, made[read.name].depth, atol=1 / 1024 + 1e-6)
+        assert read.area == made[read.name].area
+    names = json.loads((tmp_path / "2d3ds" / "semantic_labels.json").read_text())
+    assert reserved == 0x0D0D or names[60].startswith("<UNK>")
+
+
+def test_rooms_shrink_as_photographs_do(tmp_path: Path) -> None:
+    rooms = Rooms(RoomsConfig(size="48x96"), seed=2, samples=2)
+    list(write_stanford_layout(tmp_path / "2d3ds", rooms))
+    source = StanfordSource(tmp_path / "2d3ds", SIZE, labels="majority")
+    for i in range(2):
+        small, large = source[i], rooms[i]
+        assert small.name == f"{large.area}/{large.name}"
+        np.testing.assert_allclose(small.rgb, shrink(large.rgb, SIZE), atol=0.51)
+        parts = large.label.reshape(12, 4, 24, 4).transpose(0, 2, 1, 3).reshape(*SIZE, 16)
+        pure = (parts == parts[..., :1]).all(-1)
+        assert pure.mean() > 0.5
+        np.testing.assert_array_equal(small.label[pure], parts[pure][:, 0])
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,9 @@ def open_store(path: Path, kind: str, required: Iterable[str]) -> Any:
         hint = f"; {begun.name} is not finished: give its command again" if begun.exists() else ""
         raise FileNotFoundError(f"{path} does not exist{hint}")
     try:
-        group = zarr.open_group(path, mode="r+" if path.suffix == ".partial" else "r")
+        # Version 2 of the format can hold pickles, which run what they like when they are read.
+        mode = "r+" if path.suffix == ".partial" else "r"
+        group = zarr.open_group(path, mode=mode, zarr_format=3)
         found = group.attrs.get("format")
     except (zarr.errors.NodeNotFoundError, json.JSONDecodeError, FileNotFoundError) as error:
         raise ValueError(f"{path} is damaged, or not a Zarr store: {error}") from error

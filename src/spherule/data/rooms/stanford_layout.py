@@ -9,15 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from torch.utils.data import DataLoader, Dataset
 
+from spherule.data import stanford
 from spherule.data.panoramas import CLASSES, UNKNOWN, Panorama
 from spherule.data.rooms.source import Rooms, area_of, room_of
 from spherule.data.zarr_store import partial_of
 
-MISSING = 0x0D0D0D
-"""The index of pixels without a label."""
-NO_DEPTH = 65535
-DEPTH_SCALE = 512
 LABELS = "semantic_labels.json"
+UNLABELLED = "<UNK>_0_<UNK>_0_0"
 
 
 class _Item(NamedTuple):
@@ -38,9 +36,13 @@ def write_stanford_layout(path: Path | str, rooms: Rooms, *, workers: int = 0) -
     if path.exists():
         raise FileExistsError(f"{path} exists: remove it, or choose another name")
     partial = partial_of(path)
-    labels = ["<UNK>_0_<UNK>_0_0"]
+    labels = [UNLABELLED]
     items = DataLoader(_Items(rooms), batch_size=None, num_workers=workers, collate_fn=_same)
     for done, item in enumerate(items, start=1):
+        reserved = stanford.MISSING[1]
+        if len(labels) <= reserved < len(labels) + len(item.names):
+            # Readers take this number for a pixel without a label, so nothing real may have it.
+            labels += [UNLABELLED] * (reserved + 1 - len(labels))
         _write(partial, item, first=len(labels))
         labels += item.names
         yield done
@@ -74,12 +76,18 @@ def _write(root: Path, item: _Item, *, first: int) -> None:
     from PIL import Image
 
     panorama = item.panorama
-    index = np.where(item.thing < 0, MISSING, item.thing + first)
+    index = np.where(item.thing < 0, stanford.MISSING[0], item.thing + first)
     semantic = np.stack([index >> shift & 255 for shift in (16, 8, 0)], axis=-1).astype(np.uint8)
     known = np.isfinite(panorama.depth)
-    steps = np.rint(np.where(known, panorama.depth, 0).astype(np.float64) * DEPTH_SCALE)
-    depth = np.where(known, np.minimum(steps, NO_DEPTH - 1), NO_DEPTH).astype(np.uint16)
-    for kind, pixels in (("rgb", panorama.rgb), ("semantic", semantic), ("depth", depth)):
+    steps = np.rint(
+        np.where(known, panorama.depth, 0).astype(np.float64) * stanford.UNITS_PER_METRE
+    )
+    depth = np.where(known, np.minimum(steps, stanford.NO_DEPTH - 1), stanford.NO_DEPTH)
+    for kind, pixels in (
+        ("rgb", panorama.rgb),
+        ("semantic", semantic),
+        ("depth", depth.astype(np.uint16)),
+    ):
         folder = root / panorama.area / "pano" / kind
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / f"{panorama.name}_frame_equirectangular_domain_{kind}.png"
