@@ -134,7 +134,7 @@ def test_labels_agree_with_where_the_rays_end(index: int) -> None:
 def test_things_stand_on_the_floor_or_are_fixed_to_a_wall_or_the_ceiling(index: int) -> None:
     scene = room(4, index)
     for piece in scene.pieces:
-        low, high = piece.extent()
+        low, high = piece.extent
         corners = np.array([[x, y, z] for x in (low[0], high[0]) for y in (low[1], high[1])
                             for z in (low[2], high[2])])  # fmt: skip
         world = piece.origin + corners @ piece.axes

@@ -89,7 +89,7 @@ def _past(
     v = axes @ v
     v = np.where(np.abs(v) < 1e-5, np.float32(1e-5), v)
     part = np.ones(points.shape[1], np.float32)
-    low, high = piece.extent()
+    low, high = piece.extent
     inverse = 1 / v
     grown = width / 4
     near, far = _through(((low + high) / 2)[None], ((high - low) / 2 + grown)[None], o, inverse)
@@ -156,10 +156,12 @@ def _through(
     near, far = [], []
     centres, halves = centres.astype(np.float32), halves.astype(np.float32)
     for k in range(3):
-        middle = (centres[:, k, None] - o[k]) * inverse[k]
+        middle = centres[:, k, None] - o[k]
+        middle *= inverse[k]
         reach = halves[:, k, None] * np.abs(inverse[k])
         near.append(middle - reach)
-        far.append(middle + reach)
+        middle += reach
+        far.append(middle)
     return near, far
 
 

@@ -17,8 +17,7 @@ from spherule.data.rooms.light import irradiance, shadows
 from spherule.data.rooms.outside import outside
 from spherule.data.rooms.scene import CEILING, Lamp, Scene
 from spherule.data.rooms.textures import GLASS, GLOW, SCREEN, TEXTURES, Spot
-from spherule.data.rooms.trace import ROUND, Hits, trace
-from spherule.geometry.interpolation import nearest_points
+from spherule.data.rooms.trace import ROUND, Hits, blocks, trace
 from spherule.grids import Grid
 
 
@@ -49,7 +48,10 @@ def render(
     directions = grid.xyz @ turned
     hits = trace(scene, directions)
     left = _shadows(scene, grid, hits, directions)
-    colour = shade(scene, hits, directions, left, grid.spacing)
+    colour = np.empty((3, grid.size), np.float32)
+    for block in blocks(grid.size):
+        some = hits.take(block)
+        colour[:, block] = shade(scene, some, directions[block], left[:, block], grid.spacing)
     _antialias(scene, grid, turned, hits, left, colour)
     label = scene.surfaces.label[hits.surface]
     depth = hits.distance.astype(np.float32)
@@ -62,6 +64,7 @@ def render(
     )
 
 
+@lru_cache(maxsize=8)
 def image_grid(size: str) -> Grid:
     """The grid of an image's pixels, `fejer:HxW@0.5`, or that of a name."""
     return Grid.from_name(f"fejer:{size}@0.5" if size[:1].isdigit() else size)
@@ -89,7 +92,9 @@ def _shadows(
     done = np.flatnonzero(own | (count == 0))
     points = _points(scene, hits, directions)
     left = np.zeros((len(scene.lamps) + 2, seen.size), np.float32)
-    left[:, done] = shadows(scene, points[:, done], hits.normal[:, done].astype(np.float32))
+    for block in blocks(done.size):
+        some = done[block]
+        left[:, some] = shadows(scene, points[:, some], hits.normal[:, some].astype(np.float32))
     rest = np.flatnonzero(count)
     total = np.zeros((left.shape[0], rest.size), np.float32)
     for side, like in zip(beside, same, strict=True):
@@ -185,8 +190,10 @@ def _beside(grid: Grid) -> NDArray[np.int64]:
     column = np.arange(grid.size) - grid.ringstart[ring]
     sides = [grid.ringstart[ring] + (column + step) % grid.nphi[ring] for step in (1, -1)]
     for step in (1, -1):
-        theta = grid.theta[np.clip(ring + step, 0, grid.nrings - 1)]
-        sides.append(nearest_points(grid, theta, grid.point_phi))
+        other = np.clip(ring + step, 0, grid.nrings - 1)
+        turns = (grid.point_phi - grid.phi0[other]) / (2 * np.pi)
+        nearest = np.rint(turns * grid.nphi[other]).astype(np.int64) % grid.nphi[other]
+        sides.append(grid.ringstart[other] + nearest)
     return np.stack(sides)
 
 
@@ -225,10 +232,11 @@ def _antialias(
         source = np.where(seen[place[own]] == sees, place[own], source)
     shades = colour[:, np.maximum(source, 0)]
     alone = np.flatnonzero(source < 0)
-    if alone.size:
+    for block in blocks(alone.size):
         # Things thinner than a pixel stand in the shadow that their pixel's middle is in.
-        thin, part = fine.take(alone), left[:, own[alone]]
-        shades[:, alone] = shade(scene, thin, directions[alone], part, grid.spacing)
+        some = alone[block]
+        thin, part = fine.take(some), left[:, own[some]]
+        shades[:, some] = shade(scene, thin, directions[some], part, grid.spacing)
     colour[:, edges] = shades.reshape(3, 4, -1).mean(1)
 
 

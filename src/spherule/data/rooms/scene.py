@@ -71,7 +71,7 @@ class Piece:
     bound_radius: float = field(init=False)
 
     def __post_init__(self) -> None:
-        low, high = self.extent()
+        low, high = self.extent
         centre = self.origin + (low + high) / 2 @ self.axes
         object.__setattr__(self, "bound_centre", centre)
         object.__setattr__(self, "bound_radius", float(np.linalg.norm(high - low)) / 2)
@@ -84,6 +84,7 @@ class Piece:
         flat = np.array([1.0, 0.88, 0.8])[self.kinds]
         return self.halves * np.stack([flat, flat, np.where(self.kinds == ELLIPSOID, 0.8, 1.0)], 1)
 
+    @cached_property
     def extent(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The least and greatest coordinates in its own frame."""
         return (self.centres - self.halves).min(0), (self.centres + self.halves).max(0)

@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 
 from spherule.data.rooms.scene import BOX, CYLINDER, ELLIPSOID, Opening, Piece, Scene
 
+BLOCK = 2**16
+FEW = 3
+"""Solids that are tried at once; where a piece has more, the box around it is tried first."""
 ROUND = 6
 """The face of a cylinder's side and of an ellipsoid; 0 to 5 are the faces of a box."""
 
@@ -30,7 +33,7 @@ class Hits:
     local: NDArray[np.float64]
     """The point in its solid's frame, or in the world on the shell, (3, n)."""
 
-    def take(self, rays: NDArray[np.int64]) -> "Hits":
+    def take(self, rays: NDArray[np.int64] | slice) -> "Hits":
         """Some of them."""
         return Hits(
             self.distance[rays],
@@ -43,6 +46,19 @@ class Hits:
 
 def trace(scene: Scene, directions: Float[NDArray, "rays 3"]) -> Hits:
     """The first hits of rays from the camera along unit vectors."""
+    parts = [_trace(scene, directions[block]) for block in blocks(len(directions))]
+    if len(parts) == 1:
+        return parts[0]
+    arrays = zip(*(vars(part).values() for part in parts), strict=True)
+    return Hits(*(np.concatenate(several, axis=-1) for several in arrays))
+
+
+def blocks(count: int) -> list[slice]:
+    """What is worked on at once, so that large images need little memory."""
+    return [slice(start, min(start + BLOCK, count)) for start in range(0, count, BLOCK)]
+
+
+def _trace(scene: Scene, directions: NDArray[np.float64]) -> Hits:
     d = np.ascontiguousarray(directions.T, dtype=np.float64)
     # A ray within a plane would divide 0 by 0; 1e-14 off it, nothing changes.
     d = np.where(np.abs(d) < 1e-14, 1e-14, d)
@@ -136,6 +152,14 @@ def _piece(
     o = piece.axes @ (scene.camera - piece.origin)
     v = np.stack([row[0] * d[0] + row[1] * d[1] + row[2] * d[2] for row in piece.axes])
     v = np.where(np.abs(v) < 1e-14, 1e-14, v)
+    if piece.kinds.size > FEW:
+        low, high = piece.extent
+        # A little larger than it is: what touches its sides must not be lost to rounding.
+        enter, leave = _slabs((low + high)[None] / 2 - o, (high - low)[None] / 2 + 1e-6, 1.0 / v)
+        (close,) = ((enter < leave) & (leave > 0) & (enter < hits.distance[rays]))[0].nonzero()
+        rays, v = rays[close], v[:, close]
+        if not rays.size:
+            return
     best = hits.distance[rays]
     which = np.full(rays.size, -1)
     for kind, meet in ((BOX, _boxes), (CYLINDER, _cylinders), (ELLIPSOID, _ellipsoids)):
@@ -173,9 +197,10 @@ def _slabs(centres: NDArray, halves: NDArray, inverse: NDArray) -> tuple[NDArray
     for k in range(3):
         middle = centres[:, k, None] * inverse[k]
         width = halves[:, k, None] * np.abs(inverse[k])
-        near, far = middle - width, middle + width
-        enter = near if enter is None else np.maximum(enter, near)
-        leave = far if leave is None else np.minimum(leave, far)
+        near = middle - width
+        middle += width
+        enter = near if enter is None else np.maximum(enter, near, out=enter)
+        leave = middle if leave is None else np.minimum(leave, middle, out=leave)
     assert enter is not None
     assert leave is not None
     return enter, leave
