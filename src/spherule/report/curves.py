@@ -68,7 +68,7 @@ def draw_by_latitude(
         ax.set_title(panel)
         ax.grid(alpha=0.25)
     axes[0][0].set_ylabel(ylabel)
-    axes[0][0].legend(frameon=False, fontsize=9)
+    _legend(figure, axes[0][0])
     return embedded(figure, f"{ylabel} against latitude", vector=True)
 
 
@@ -95,12 +95,20 @@ def draw_spectra(
             titles, predictions, errors, RUN_COLOURS, strict=False
         ):
             ax.loglog(degree, power[i, 1:], color=colour, linewidth=1.5, label=title)
-            ax.loglog(degree, error[i, 1:], "--", color=colour, linewidth=1.2, label="  its error")
+            ax.loglog(
+                degree, error[i, 1:], "--", color=colour, linewidth=1.2, label=f"error of {title}"
+            )
         top = truth[i, 1:].max()
         ax.set_ylim(top * 1e-8, top * 4)
         ax.set_xlabel("degree ℓ")
         ax.set_title(panel)
         ax.grid(alpha=0.25)
     axes[0][0].set_ylabel("power (squared deviations)")
-    axes[0][0].legend(frameon=False, fontsize=9, loc="lower left")
+    _legend(figure, axes[0][0])
     return embedded(figure, "Power spectra of truth, predictions and errors", vector=True)
+
+
+def _legend(figure: Any, ax: Any) -> None:
+    """Of the whole figure, below it."""
+    handles, labels = ax.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)

@@ -12,7 +12,7 @@ from spherule import ops
 from spherule.grids import Grid
 from spherule.models import Model
 from spherule.report.curves import draw_by_latitude, draw_spectra
-from spherule.report.maps import Projection, draw_map
+from spherule.report.maps import Projection, draw_map, smooth
 from spherule.report.style import embedded, pyplot, section
 from spherule.train.fields import FieldProblem
 from spherule.train.measure import first_samples
@@ -47,7 +47,11 @@ def field_sections(
 ) -> list[str]:
     """The sections of the page."""
     seen = look(problem, models)
-    order = sorted(range(len(problem.variables)), key=lambda v: problem.variables[v] != "vorticity")
+    errors = torch.stack(
+        [(p - seen.truth).square().flatten(2).mean((0, 2)) for p in seen.predictions]
+    )
+    # First what sets the models apart most.
+    order = (errors.amin(0) / errors.amax(0)).argsort(stable=True).tolist()
     first, *others = [_maps(problem, titles, seen, v) for v in order]
     more = (
         [f"<details><summary>The other variables</summary>{''.join(others)}</details>"]
@@ -120,9 +124,13 @@ def _maps(problem: FieldProblem, titles: Sequence[str], seen: Seen, variable: in
                 limits = (-worst, worst) if kind == "error" else (low, high)
                 ax = axes[row, column]
                 drawn[kind] = draw_map(
-                    ax, u, problem.grid, projection=projection, centre=centre, limits=limits,
+                    ax,
+                    *smooth(u, problem.grid),
+                    projection=projection,
+                    centre=centre,
+                    limits=limits,
                     cmap="PuOr_r" if kind == "error" else "RdBu_r",
-                )  # fmt: skip
+                )
                 ax.set_title(title, fontsize=11)
         label = f"{name} ({unit})" if unit else name
         figure.colorbar(drawn["field"], ax=axes[0, :], shrink=0.85, label=label)

@@ -3,15 +3,19 @@
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
 
 from spherule.geometry.interpolation import nearest_points
 from spherule.grids import Grid
+from spherule.ops import resample
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.image import AxesImage
 
+SMOOTH = 180
+"""Rings from which on a map may be drawn as it is."""
 Projection: TypeAlias = Literal["mollweide", "orthographic"]
 
 
@@ -53,6 +57,14 @@ def draw_map(
     ax.set_aspect("equal")
     ax.set_axis_off()
     return drawn
+
+
+def smooth(u: NDArray, grid: Grid) -> tuple[NDArray, Grid]:
+    """A field on a grid fine enough that its cells are not seen."""
+    if grid.nrings >= SMOOTH:
+        return u, grid
+    fine = Grid.gauss(SMOOTH, 2 * SMOOTH)
+    return resample(torch.from_numpy(u), grid, fine).numpy(), fine
 
 
 def _pixel_centres(side: float, count: int) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from spherule.report.maps import draw_map
+from spherule.report.maps import draw_map, smooth
 from spherule.report.style import RUN_COLOURS, pyplot
 from spherule.train.fields import FieldProblem
 from spherule.train.rollout import Rollout
@@ -92,7 +92,9 @@ def _movie(path: Path, rollout: Rollout, problem: FieldProblem) -> None:
     for number in range(len(rollout.frames["model"])):
         pair = {k: rollout.frames[k][number, v] for k in ("model", "truth")}
         hours = 0.0 if number == 0 else rollout.hours[number - 1]
-        images.append(Image.open(_frame(pair, problem, names[v], hours, limit)).quantize(96))
+        images.append(
+            Image.open(_frame(pair, problem, names[v], hours, limit)).convert("RGB").quantize(256)
+        )
     first, *rest = images
     new = path.with_name(path.name + ".partial")
     first.save(new, format="GIF", save_all=True, append_images=rest, duration=150, loop=0)
@@ -108,7 +110,7 @@ def _frame(
     panels.append(("model − truth", pair["model"] - pair["truth"]))
     for ax, (title, u) in zip(axes, panels, strict=True):
         drawn = draw_map(
-            ax, u, problem.grid, projection="orthographic", centre=(45.0, 20.0),
+            ax, *smooth(u, problem.grid), projection="orthographic", centre=(45.0, 20.0),
             pixels=420, limits=(-limit, limit),
         )  # fmt: skip
         ax.set_title(title)

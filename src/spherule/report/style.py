@@ -38,9 +38,9 @@ section { background: var(--paper); border: 1px solid var(--line); border-radius
 figure { margin: .8rem 0 0; }
 figure img { width: 100%; height: auto; display: block; }
 .scroll { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-size: .95rem;
+table { border-collapse: collapse; width: 100%; font-size: .9rem;
         font-variant-numeric: tabular-nums; }
-th, td { padding: .5rem .7rem; text-align: right; border-bottom: 1px solid var(--line);
+th, td { padding: .5rem .6rem; text-align: right; border-bottom: 1px solid var(--line);
          white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
 th { color: var(--soft); font-weight: 600; }
