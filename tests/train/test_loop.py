@@ -158,3 +158,28 @@ def test_a_batch_that_ranks_and_parts_do_not_divide_is_refused(tmp_path: Path) -
         tiny(accumulate=3)
     with pytest.raises(ValueError, match="no CUDA device"):
         train(tiny(device="cuda"), tmp_path / "run")
+
+
+def test_tensorboard_is_told_where_it_is_installed(tmp_path: Path, monkeypatch) -> None:
+    import types
+
+    told = []
+
+    class SummaryWriter:
+        def __init__(self, directory: Path, purge_step: int) -> None:
+            told.append((directory.name, purge_step))
+
+        def add_scalar(self, name: str, value: float, step: int) -> None:
+            told.append((name, step))
+
+        def close(self) -> None:
+            told.append("closed")
+
+    module = types.ModuleType("torch.utils.tensorboard")
+    module.SummaryWriter = SummaryWriter
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
+    train(tiny(epochs=1), tmp_path / "run", say=silent)
+    assert told[0] == ("tensorboard", 1)
+    assert ("training/loss", 3) in told
+    assert ("validation/l2", 3) in told
+    assert told[-1] == "closed"

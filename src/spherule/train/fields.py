@@ -15,7 +15,7 @@ from spherule.data.forecast import ForecastDataset
 from spherule.grids import Grid
 from spherule.objectives import l1, l2, squared_l2
 from spherule.pde.shallow_water import UNITS, VARIABLES
-from spherule.train.problem import Problem, Repeated
+from spherule.train.problem import Problem, Repeated, Say
 
 VALIDATION_SEED, TEST_SEED = 2**31 - 1, 2**31 - 2
 """Streams of shallow water that no run trains on: every run is measured on the same samples."""
@@ -102,7 +102,9 @@ class ShallowWaterTask(ShallowWaterConfig):
     leads: int = 1
     """Autoregressive training: how many leads each sample is followed."""
 
-    def open(self, seed: int, directory: Path | None = None) -> "ShallowWaterProblem":
+    def open(
+        self, seed: int, directory: Path | None = None, say: Say = print
+    ) -> "ShallowWaterProblem":
         if min(self.samples, self.validation_samples, self.leads) < 1:
             raise ValueError(
                 f"samples={self.samples}, validation_samples={self.validation_samples} and "
@@ -163,7 +165,7 @@ class ForecastTask:
     validation_part: float = 0.1
     """Share that follows, for validation; the rest is for tests."""
 
-    def open(self, seed: int, directory: Path | None = None) -> "ForecastProblem":
+    def open(self, seed: int, directory: Path | None = None, say: Say = print) -> "ForecastProblem":
         if self.data is None or not self.variables:
             raise ValueError(
                 "forecast needs your data: --data my.zarr --variables z500 t850 (a Zarr store or "

@@ -33,7 +33,7 @@ from spherule.train.optim import (
     optimizer_tensors,
     restore_optimizer,
 )
-from spherule.train.problem import Batches, Problem
+from spherule.train.problem import Batches, Problem, Say
 
 PATIENCE_WITH_NAN = 5
 """Bad losses in a row that end a run."""
@@ -53,7 +53,6 @@ class Report:
 
 
 Watch = Callable[[Report], None]
-Say = Callable[[str], None]
 
 
 class Interrupted(Exception):

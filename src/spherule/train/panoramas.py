@@ -11,7 +11,7 @@ from spherule import objectives
 from spherule.data import Augmentation, PanoramaDataset, depth_mask, write_panoramas
 from spherule.data.rooms import Rooms, RoomsConfig
 from spherule.data.stanford import FOLDS
-from spherule.train.problem import Problem, Repeated
+from spherule.train.problem import Problem, Repeated, Say
 
 ROOMS = "rooms.zarr"
 
@@ -31,7 +31,7 @@ class PanoramaTask:
     augment: bool = True
     """Longitude rolls, mirror images and colour jitter in training."""
 
-    def store(self, directory: Path | None) -> Path:
+    def store(self, directory: Path | None, say: Say) -> Path:
         """The store, rendered if it must be."""
         if self.data is not None:
             return self.data
@@ -44,6 +44,7 @@ class PanoramaTask:
             )
         path = directory / ROOMS
         if not path.exists():
+            say(f"rendering {self.rooms} rooms of {self.size} into {path}")
             rooms = Rooms(RoomsConfig(size=self.size), samples=self.rooms)
             made = {"rooms": self.rooms, **dataclasses.asdict(rooms.config)}
             for _ in write_panoramas(
@@ -58,8 +59,10 @@ class PanoramaProblem(Problem):
 
     in_channels = 3
 
-    def __init__(self, task: PanoramaTask, seed: int, directory: Path | None) -> None:
-        path = task.store(directory)
+    def __init__(
+        self, task: PanoramaTask, seed: int, directory: Path | None, say: Say = print
+    ) -> None:
+        path = task.store(directory, say)
         train = PanoramaDataset(
             path,
             split="train",
@@ -95,8 +98,10 @@ class SegmentationTask(PanoramaTask):
 
     label_smoothing: float = 0.0
 
-    def open(self, seed: int, directory: Path | None = None) -> "SegmentationProblem":
-        return SegmentationProblem(self, seed, directory)
+    def open(
+        self, seed: int, directory: Path | None = None, say: Say = print
+    ) -> "SegmentationProblem":
+        return SegmentationProblem(self, seed, directory, say)
 
 
 class SegmentationProblem(PanoramaProblem):
@@ -110,8 +115,10 @@ class SegmentationProblem(PanoramaProblem):
         "macro_iou": "macro IoU ↑",
     }
 
-    def __init__(self, task: SegmentationTask, seed: int, directory: Path | None) -> None:
-        super().__init__(task, seed, directory)
+    def __init__(
+        self, task: SegmentationTask, seed: int, directory: Path | None, say: Say = print
+    ) -> None:
+        super().__init__(task, seed, directory, say)
         self.out_channels = len(self.classes)
         self.label_smoothing = task.label_smoothing
 
@@ -143,8 +150,8 @@ class DepthTask(PanoramaTask):
 
     sobolev_weight: float = 0.1
 
-    def open(self, seed: int, directory: Path | None = None) -> "DepthProblem":
-        return DepthProblem(self, seed, directory)
+    def open(self, seed: int, directory: Path | None = None, say: Say = print) -> "DepthProblem":
+        return DepthProblem(self, seed, directory, say)
 
 
 class DepthProblem(PanoramaProblem):
@@ -157,8 +164,10 @@ class DepthProblem(PanoramaProblem):
         "sobolev": "W¹·¹ error ↓",
     }
 
-    def __init__(self, task: DepthTask, seed: int, directory: Path | None) -> None:
-        super().__init__(task, seed, directory)
+    def __init__(
+        self, task: DepthTask, seed: int, directory: Path | None, say: Say = print
+    ) -> None:
+        super().__init__(task, seed, directory, say)
         self.sobolev_weight, self._mask = task.sobolev_weight, depth_mask(self.grid)
 
     def loss(self, model: nn.Module, batch: Any) -> Tensor:

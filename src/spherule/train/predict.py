@@ -10,7 +10,7 @@ import torch
 from spherule.data import Statistics
 from spherule.data.forecast import Layout, duration, open_fields, read_static
 from spherule.models import Model
-from spherule.train.loop import Say
+from spherule.train.problem import Say
 from spherule.train.run import Run
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """A task with its data at hand: what training, evaluation and reports ask of it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,6 +9,9 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from spherule.grids import Grid
+
+Say = Callable[[str], None]
+"""Tell the user."""
 
 
 class Problem(ABC):

@@ -21,8 +21,8 @@ from spherule.train import ranks
 from spherule.train.checkpoint import Checkpoint, checkpoints, damage, newest_whole
 from spherule.train.config import RunConfig, differences
 from spherule.train.journal import METRICS
-from spherule.train.loop import Say, Trainer, Watch
-from spherule.train.problem import Problem
+from spherule.train.loop import Trainer, Watch
+from spherule.train.problem import Problem, Say
 
 CONFIG, PROBLEM, EVALUATION, CHECKPOINTS = (
     "config.json",
@@ -55,7 +55,7 @@ def train(
     with ranks.process_group(device) as (rank, world):
         if rank == 0:
             _prepare(config, directory, resume=resume, overwrite=overwrite)
-            problem = config.task.open(config.training.seed, directory)
+            problem = config.task.open(config.training.seed, directory, say)
         ranks.wait()
         if rank != 0:
             problem = config.task.open(config.training.seed, directory)
