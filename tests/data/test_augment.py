@@ -10,6 +10,7 @@ from torch.utils.data import DataLoader
 from spherule import Grid
 from spherule.data import Augmentation, Panorama, PanoramaDataset, write_panoramas
 from spherule.data.augment import jittered, mirrored, rolled, rotated, tilt_matrix
+from spherule.data.rooms import Rooms, RoomsConfig
 
 SIZE = (16, 32)
 GRID = Grid.fejer(*SIZE, offset=0.5)
@@ -117,6 +118,17 @@ def test_rotated_fields_are_those_of_the_rotated_camera() -> None:
         clear = np.abs(height - 0.2) > math.pi / 64
         np.testing.assert_array_equal(found.label[clear], (height > 0.2)[clear])
         np.testing.assert_array_equal(np.isfinite(found.depth), found.label == 1)
+
+
+def test_rotated_pictures_are_what_a_tilted_camera_sees() -> None:
+    rooms = Rooms(RoomsConfig(size="64x128"), seed=0)
+    R = tilt_matrix(1.0, 0.6)
+    level, tilted = (rooms.view(0, turn)[1] for turn in (np.eye(3), R))
+    found = rotated(Panorama(level.rgb, level.label, level.depth), R)
+    wrong = rotated(Panorama(level.rgb, level.label, level.depth), R.T)
+    assert (found.label == tilted.label).mean() > 0.95 > 2 * (wrong.label == tilted.label).mean()
+    assert np.nanmedian(np.abs(found.depth - tilted.depth)) < 0.03
+    assert np.abs(found.rgb.astype(int) - tilted.rgb).mean() < 6
 
 
 def test_tilts_move_the_zenith_within_their_angle_uniformly() -> None:
