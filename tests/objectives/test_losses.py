@@ -118,7 +118,8 @@ def test_equal_fields_have_loss_and_gradient_zero() -> None:
         ("clenshaw_curtis:{}x{}", 1.95),
         ("equiangular:{}x{}", 1.9),
         ("gauss:{}x{}@0.3", 1.9),
-        ("H", 1.7),
+        ("H", 1.9),
+        ("O", 1.65),
     ],
 )
 @pytest.mark.parametrize("masked", [False, True])
@@ -129,7 +130,7 @@ def test_sobolev_norms_of_harmonics_converge_with_the_schemes_order(family, orde
     wanted = ops.integrate(exact, fine) / (4 * math.pi)
     errors = []
     for n in (32, 64):
-        name = f"H{n // 4}" if family == "H" else family.format(n, 2 * n + 1)
+        name = {"H": f"H{n // 4}", "O": f"O{n // 2}"}.get(family, family.format(n, 2 * n + 1))
         grid = Grid.from_name(name)
         u = harmonics(grid)
         mask = torch.ones(grid.shape, dtype=torch.bool) if masked else None

@@ -55,9 +55,9 @@ class PlotPanels:
 class PlotRooms:
     """Draw procedural rooms: colours, labels, depth, and the view of a tilted camera."""
 
-    rooms: tuple[int, ...] = (6, 14, 9, 1)
+    rooms: tuple[int, ...] = (18, 14, 9, 29)
     """Which rooms of the seed, side by side."""
-    more: tuple[int, ...] = (0, 12, 18, 10, 23, 20, 4, 22)
+    more: tuple[int, ...] = (0, 12, 6, 10, 23, 20, 24, 25)
     """Rooms of which only the colours are shown, below."""
     seed: int = 0
     """Seed of the rooms."""

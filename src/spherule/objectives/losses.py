@@ -65,8 +65,8 @@ def sobolev(
     """The W^{1,1} semi-norm of u = prediction - target: mean over the sphere and the channels of
     |d_phi u| / sin(theta) + |d_theta u|.
 
-    Finite differences of second order, over the poles too; on regular grids without a mask, d_phi
-    is spectral. With a mask, a point counts where the mask leaves all that its differences need.
+    Finite differences of second order, over the poles too; without a mask, d_phi is spectral. With
+    a mask, a point counts where the mask leaves all that its differences need.
     """
     error, seen = _error(prediction, target, grid, mask)
     size = shear(error, grid, spectral=seen is None).abs() + slope(error, grid).abs()

@@ -74,7 +74,7 @@ def plot_rooms(
         handlelength=1.2,
     )
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=100)
+    figure.savefig(path, dpi=85)
     plt.close(figure)
 
 

@@ -79,7 +79,7 @@ def test_rotated_camera_sees_the_room_along_rotated_rays(name: str) -> None:
     rotation = np.linalg.qr(np.random.default_rng(5).normal(size=(3, 3)))[0]
     rotation *= np.linalg.det(rotation)
     view = render(scene, grid, rotation=rotation)
-    hits = trace(scene, grid.xyz @ rotation)  # rows R^-1 x
+    hits = trace(scene, np.einsum("nk,kj->nj", grid.xyz, rotation))  # rows R^-1 x
     label = scene.surfaces.label[hits.surface].reshape(grid.shape)
     np.testing.assert_array_equal(view.label, label)
     known = np.isfinite(view.depth)

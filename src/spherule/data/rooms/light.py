@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spherule.data.rooms.scene import BOX, Lamp, Piece, Scene, Sun
-from spherule.data.rooms.trace import bounds, near_cones
+from spherule.data.rooms.trace import bounds, near_cones, product
 
 REACH = 0.35
 """How far ambient light looks for things in its way, metres."""
@@ -43,7 +43,7 @@ def irradiance(
     for lamp, part in zip(scene.lamps, left[1:-1], strict=True):
         total += lamp.power.astype(np.float32)[:, None] * (_shine(lamp, points, normals) * part)
     if scene.sun is not None:
-        facing = np.maximum(scene.sun.towards.astype(np.float32) @ normals, 0)
+        facing = np.maximum(product(scene.sun.towards.astype(np.float32), normals), 0)
         total += scene.sun.colour.astype(np.float32)[:, None] * (facing * left[-1])
     return total
 
@@ -53,7 +53,7 @@ def _shine(lamp: Lamp, points: NDArray, normals: NDArray) -> NDArray[np.float32]
     v = lamp.centre.astype(np.float32)[:, None] - points
     square = v[0] * v[0] + v[1] * v[1] + v[2] * v[2]
     arriving = v[0] * normals[0] + v[1] * normals[1] + v[2] * normals[2]
-    leaving = -lamp.normal.astype(np.float32) @ v
+    leaving = -product(lamp.normal.astype(np.float32), v)
     arriving, leaving = np.maximum(arriving, 0), np.maximum(leaving, 0)
     area = np.float32(4 * lamp.half[0] * lamp.half[1])
     # The area keeps what is near the lamp from being lit without bound.
@@ -85,8 +85,8 @@ def _past(
 ) -> NDArray[np.float32]:
     """The part of the beams from points along v that gets past solids of a piece."""
     axes = piece.axes.astype(np.float32)
-    o = axes @ (points - piece.origin.astype(np.float32)[:, None])
-    v = axes @ v
+    o = product(axes, points - piece.origin.astype(np.float32)[:, None])
+    v = product(axes, v)
     v = np.where(np.abs(v) < 1e-5, np.float32(1e-5), v)
     part = np.ones(points.shape[1], np.float32)
     low, high = piece.extent
@@ -176,8 +176,8 @@ def _openness(scene: Scene, points: NDArray, normals: NDArray) -> NDArray[np.flo
     if scene.pieces:
         centres, radii = bounds(scene.pieces)
         limit = (radii + REACH) ** 2 - (centres**2).sum(1) + 1e-3
-        product = centres.astype(np.float32) @ probe
-        inside = square - 2 * product < limit.astype(np.float32)[:, None]
+        along = product(centres.astype(np.float32), probe)
+        inside = square - 2 * along < limit.astype(np.float32)[:, None]
         for piece, row in zip(scene.pieces, inside, strict=True):
             near = np.flatnonzero(row)
             if near.size:
@@ -188,7 +188,8 @@ def _openness(scene: Scene, points: NDArray, normals: NDArray) -> NDArray[np.flo
 
 def _distance(piece: Piece, points: NDArray) -> NDArray[np.float32]:
     """From points to the nearest solid of a piece, 0 inside."""
-    local = piece.axes.astype(np.float32) @ (points - piece.origin.astype(np.float32)[:, None])
+    away = points - piece.origin.astype(np.float32)[:, None]
+    local = product(piece.axes.astype(np.float32), away)
     centres, halves = piece.centres.astype(np.float32), piece.halves.astype(np.float32)
     square = np.zeros((centres.shape[0], points.shape[1]), np.float32)
     for k in range(3):
@@ -200,7 +201,7 @@ def _distance(piece: Piece, points: NDArray) -> NDArray[np.float32]:
 def _sunlit(scene: Scene, sun: Sun, points: NDArray, normals: NDArray) -> NDArray[np.float32]:
     """Whether the sun reaches a point: through a window, and past everything."""
     towards = sun.towards.astype(np.float32)
-    facing = towards @ normals
+    facing = product(towards, normals)
     through = np.zeros(points.shape[1], bool)
     for opening in scene.openings:
         across, along = opening.wall // 2, 1 - opening.wall // 2

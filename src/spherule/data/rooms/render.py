@@ -17,7 +17,7 @@ from spherule.data.rooms.light import irradiance, shadows
 from spherule.data.rooms.outside import outside
 from spherule.data.rooms.scene import CEILING, Lamp, Scene
 from spherule.data.rooms.textures import GLASS, GLOW, SCREEN, TEXTURES, Spot
-from spherule.data.rooms.trace import ROUND, Hits, blocks, trace
+from spherule.data.rooms.trace import ROUND, Hits, blocks, product, trace
 from spherule.grids import Grid
 
 
@@ -45,7 +45,7 @@ def render(
     """
     grid = image_grid(grid) if isinstance(grid, str) else grid
     turned = _rotation(rotation)
-    directions = grid.xyz @ turned
+    directions = product(grid.xyz, turned)
     hits = trace(scene, directions)
     left = _shadows(scene, grid, hits, directions)
     colour = np.empty((3, grid.size), np.float32)
@@ -223,7 +223,7 @@ def _antialias(
     for a, b in ((-0.75, -0.25), (-0.25, 0.75), (0.25, -0.75), (0.75, 0.25)):
         t, p = theta + a * np.pi / (2 * grid.nrings), phi + b * step
         rays.append(np.stack([np.sin(t) * np.cos(p), np.sin(t) * np.sin(p), np.cos(t)], -1))
-    directions = np.concatenate(rays) @ turned
+    directions = product(np.concatenate(rays), turned)
     fine = trace(scene, directions)
     own = np.tile(edges, 4)
     sees = 8 * fine.surface + fine.face

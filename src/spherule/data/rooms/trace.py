@@ -82,6 +82,11 @@ def bounds(pieces: Sequence[Piece]) -> tuple[NDArray[np.float64], NDArray[np.flo
     )
 
 
+def product(a: NDArray, b: NDArray) -> NDArray:
+    """a @ b on one thread: for matrices this thin, those of BLAS cost more than they bring."""
+    return np.einsum("...k,kn->...n", a, b)
+
+
 def near_cones(
     centres: NDArray[np.float64], radii: NDArray[np.float64], d: NDArray
 ) -> list[NDArray[np.int64]]:
@@ -90,7 +95,7 @@ def near_cones(
     cos = np.sqrt(np.maximum(1 - (radii / away) ** 2, 0.0))
     cos = np.where(radii >= away, -2.0, cos - 1e-3)  # roomy: float32 decides only what is tried
     axes = (centres / away[:, None]).astype(np.float32)
-    inside = axes @ d.astype(np.float32, copy=False) > cos.astype(np.float32)[:, None]
+    inside = product(axes, d.astype(np.float32, copy=False)) > cos.astype(np.float32)[:, None]
     return [np.flatnonzero(row) for row in inside]
 
 
@@ -150,7 +155,7 @@ def _piece(
     scene: Scene, piece: Piece, d: NDArray[np.float64], rays: NDArray[np.int64], hits: Hits
 ) -> None:
     o = piece.axes @ (scene.camera - piece.origin)
-    v = np.stack([row[0] * d[0] + row[1] * d[1] + row[2] * d[2] for row in piece.axes])
+    v = product(piece.axes, d)
     v = np.where(np.abs(v) < 1e-14, 1e-14, v)
     if piece.kinds.size > FEW:
         low, high = piece.extent
@@ -182,7 +187,7 @@ def _piece(
     hits.distance[rays] = best
     hits.surface[rays] = piece.surface + which
     hits.face[rays] = face
-    hits.normal[:, rays] = piece.axes.T @ normal
+    hits.normal[:, rays] = product(piece.axes.T, normal)
     hits.local[:, rays] = local
 
 
