@@ -129,5 +129,6 @@ def _(grid: str, size: int, like: Tensor) -> Tensor:
 
 
 @lru_cache(maxsize=64)
+@torch.inference_mode(False)  # made in inference, used in training too
 def _cached_log_weights(grid: str) -> Tensor:
     return torch.from_numpy(Grid.from_name(grid).weights.reshape(-1).copy()).log()

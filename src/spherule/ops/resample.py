@@ -45,11 +45,13 @@ def resample(
 
 
 @lru_cache(maxsize=64)
+@torch.inference_mode(False)  # made in inference, used in training too
 def _bilinear(source: Grid, target: Grid, dtype: torch.dtype, device: torch.device) -> SparseMap:
     entries = bilinear_entries(source, target.point_theta, target.point_phi)
     return SparseMap.build(*entries, (target.size, source.size), dtype, device)
 
 
 @lru_cache(maxsize=64)
+@torch.inference_mode(False)  # made in inference, used in training too
 def _nearest(source: Grid, target: Grid, device: torch.device) -> Tensor:
     return torch.tensor(nearest_points(source, target.point_theta, target.point_phi), device=device)

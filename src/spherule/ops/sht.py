@@ -118,6 +118,7 @@ def _contract(table: Tensor, x: Tensor) -> Tensor:
 
 
 @lru_cache(maxsize=24)
+@torch.inference_mode(False)  # made in inference, used in training too
 def _synthesis(
     basis: Basis, grid: Grid, lmax: int, dtype: torch.dtype, device: torch.device
 ) -> Tensor:
@@ -125,6 +126,7 @@ def _synthesis(
 
 
 @lru_cache(maxsize=24)
+@torch.inference_mode(False)  # made in inference, used in training too
 def _analysis(
     basis: Basis, grid: Grid, lmax: int, dtype: torch.dtype, device: torch.device
 ) -> tuple[Tensor, Tensor]:
@@ -154,6 +156,7 @@ class _Layout(NamedTuple):
 
 
 @lru_cache(maxsize=64)
+@torch.inference_mode(False)  # made in inference, used in training too
 def _layout(grid: Grid, device: torch.device) -> _Layout:
     every = slice(None)
     if np.all(grid.nphi == grid.nphi[0]):
@@ -174,6 +177,7 @@ def _layout(grid: Grid, device: torch.device) -> _Layout:
 
 
 @lru_cache(maxsize=64)
+@torch.inference_mode(False)  # made in inference, used in training too
 def _phases(grid: Grid, mmax: int, dtype: torch.dtype, device: torch.device) -> Tensor | None:
     """exp(i m phi0), (ring, order); None where all rings start at the meridian."""
     if not grid.phi0.any():

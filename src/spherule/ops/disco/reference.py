@@ -26,6 +26,7 @@ def disco(x: Tensor, weight: Tensor, stencil: Stencil) -> Tensor:
 
 
 @lru_cache(maxsize=32)
+@torch.inference_mode(False)  # made in inference, used in training too
 def _psi(stencil: Stencil, dtype: torch.dtype, device: torch.device) -> SparseMap:
     entries = stencil.pairs.entries()
     row = entries.hat * stencil.out_grid.size + entries.target

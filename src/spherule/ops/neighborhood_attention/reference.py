@@ -73,6 +73,7 @@ def _rings(neighborhood: Neighborhood) -> tuple[list[int], list[int]]:
 
 
 @lru_cache(maxsize=1024)
+@torch.inference_mode(False)  # made in inference, used in training too
 def _ring(neighborhood: Neighborhood, r: int) -> tuple[Tensor, Tensor]:
     keys, log_w = neighborhood.ring(r)
     return torch.from_numpy(keys).clamp(min=0), torch.from_numpy(log_w)
