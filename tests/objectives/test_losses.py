@@ -118,8 +118,8 @@ def test_equal_fields_have_loss_and_gradient_zero() -> None:
         ("clenshaw_curtis:{}x{}", 1.95),
         ("equiangular:{}x{}", 1.9),
         ("gauss:{}x{}@0.3", 1.9),
-        ("H", 1.5),
-        ("O", 1.2),
+        ("H", 1.9),
+        ("O", 1.65),
     ],
 )
 @pytest.mark.parametrize("masked", [False, True])
