@@ -43,6 +43,7 @@ bench: $(SETUP) $(VENV)/.peer
 	$(BIN)/python benchmarks/disco.py
 	$(BIN)/python benchmarks/models.py
 	$(BIN)/python benchmarks/shallow_water.py
+	$(BIN)/python benchmarks/rooms.py
 
 $(SETUP): pyproject.toml constraints.txt CMakeLists.txt $(CSRC)
 	$(PYTHON) -m venv $(VENV)

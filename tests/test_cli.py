@@ -184,4 +184,6 @@ def test_plot_of_rooms(monkeypatch, tmp_path: Path) -> None:
     path = tmp_path / "rooms.png"
     run(monkeypatch, *f"plot rooms --rooms 0 1 --more 2 3 4 --size 16x32 --out {path}".split())
     with Image.open(path) as image:
-        assert image.width > 800
+        pixels = np.asarray(image.convert("RGB"))
+    assert pixels.shape[1] > 600
+    assert len(np.unique(pixels.reshape(-1, 3), axis=0)) > 1000  # not an empty sheet

@@ -70,7 +70,8 @@ def _unblocked(scene: Scene, lamp: Lamp, points: NDArray[np.float32]) -> NDArray
         return open_part
     centres, radii = bounds(pieces)
     centres = centres - lamp.centre
-    # A shadow reaches past the cone by half a beam, at most half of the lamp.
+    # A shadow reaches past the cone by half a beam: what is nearer to the point than to the lamp
+    # stays within a quarter of the lamp's width, and the rest of a softer edge is let go.
     candidates = near_cones(centres, radii + width / 4, -v / np.maximum(length, 1e-6))
     nearest = np.linalg.norm(centres, axis=1) - radii
     for piece, near, away in zip(pieces, candidates, nearest, strict=True):

@@ -100,6 +100,11 @@ def _shadows(
     for side, like in zip(beside, same, strict=True):
         total += left[:, side[rest]] * like[rest]
     left[:, rest] = total / count[rest].astype(np.float32)
+    if scene.sun is not None:
+        # The sun's shadows are sharp: without this, their edges would show who has its own.
+        alike = seen[beside] == seen
+        around = (left[-1][beside] * alike).sum(0) / np.maximum(alike.sum(0), 1)
+        left[-1] = np.where(alike.any(0), 0.5 * (left[-1] + around), left[-1])
     return left
 
 

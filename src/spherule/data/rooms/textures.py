@@ -37,6 +37,11 @@ def mixed(a: NDArray, b: NDArray, share: NDArray | float) -> NDArray:
     return a + (b - a) * share
 
 
+def below(v: NDArray, edge: NDArray | float, footprint: NDArray) -> NDArray:
+    """The part of a pixel that lies below an edge."""
+    return np.clip((edge - v) / np.maximum(footprint, 1e-3) + 0.5, 0, 1)
+
+
 def flat(s: Spot) -> NDArray:
     return s.a
 
@@ -47,9 +52,8 @@ def plaster(s: Spot) -> NDArray:
     """
     tone = 1 + 0.025 * noise(s.u * 1.7, s.v * 1.7, s.seed)
     tone = tone + 0.02 * faded(s.footprint, 0.05) * noise(s.u * 25, s.v * 25, s.seed + 1)
-    tone = np.where((s.v < s.q) & (s.v > s.p), tone * 0.72, tone)
-    rim = np.abs(s.v - s.p) < np.maximum(0.006, s.footprint * 0.5)
-    return np.where((s.v < s.p), s.b, s.a * tone) * np.where(rim & (s.p > 0), 0.7, 1.0)
+    tone = tone * (1 - 0.28 * below(s.v, s.q, s.footprint) * (s.q > 0))
+    return mixed(s.a * tone, s.b, below(s.v, s.p, s.footprint) * (s.p > 0))
 
 
 def planks(s: Spot) -> NDArray:
@@ -57,7 +61,7 @@ def planks(s: Spot) -> NDArray:
     row = np.floor(s.v / s.p)
     shift = hashed(row, row * 0, s.seed) * s.q
     column = np.floor((s.u + shift) / s.q)
-    tone = hashed(column, row, s.seed + 3)
+    tone = 0.5 + (hashed(column, row, s.seed + 3) - 0.5) * faded(s.footprint, 2 * s.p)
     grain = faded(s.footprint, 0.03) * noise(s.u * 3 + 17 * tone, s.v * 60, s.seed + 5)
     wide = noise(s.u * 1.2 + 31 * tone, s.v * 14, s.seed + 9)
     gap = np.maximum(
@@ -167,7 +171,7 @@ def brick(s: Spot) -> NDArray:
     row = np.floor(s.v / 0.075)
     shift = np.mod(row, 2) * 0.125
     column = np.floor((s.u + shift) / 0.25)
-    tone = hashed(column, row, s.seed)
+    tone = 0.5 + (hashed(column, row, s.seed) - 0.5) * faded(s.footprint, 0.1)
     rough = faded(s.footprint, 0.03) * noise(s.u * 40, s.v * 60, s.seed + 1)
     joint = np.maximum(
         stripes(s.v, 0.075, 0.012, s.footprint), stripes(s.u + shift, 0.25, 0.012, s.footprint)
@@ -193,8 +197,8 @@ def picture(s: Spot) -> NDArray:
     field = noise(x * 1.6 + 5, y * 1.3, s.seed) + 0.5 * noise(x * 4, y * 3.3, s.seed + 1)
     hills = np.where(y < 0.3 * noise(x * 2, x * 0, s.seed + 2) - 0.1, s.b * 0.5, s.a)
     art = mixed(hills, s.b, np.clip(0.5 + 0.9 * field, 0, 1))
-    mat = np.where(rim < 0.09, np.full_like(art, 0.72), art)
-    return np.where(rim < 0.02, np.full_like(mat, 0.04), mat)
+    mat = mixed(art, np.full_like(art, 0.72), below(rim, 0.09, s.footprint))
+    return mixed(mat, np.full_like(mat, 0.04), below(rim, 0.02, s.footprint))
 
 
 def concrete(s: Spot) -> NDArray:
