@@ -17,7 +17,7 @@ def class_colours() -> NDArray[np.uint8]:
     return np.array(COLOURS, dtype=np.uint8)
 
 
-def class_legend(figure: "Figure", classes: Sequence[str]) -> None:
+def class_legend(figure: "Figure", classes: Sequence[str], *, columns: int = 7) -> None:
     """Name the colours below the figure."""
     from matplotlib.patches import Patch
 
@@ -25,4 +25,6 @@ def class_legend(figure: "Figure", classes: Sequence[str]) -> None:
         Patch(facecolor=colour / 255, edgecolor="0.6", label=name)
         for colour, name in zip(class_colours(), classes, strict=True)
     ]
-    figure.legend(handles=patches, loc="outside lower center", ncols=7, frameon=False, fontsize=9)
+    figure.legend(
+        handles=patches, loc="outside lower center", ncols=columns, frameon=False, fontsize=9
+    )

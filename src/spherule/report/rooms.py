@@ -8,12 +8,9 @@ from numpy.typing import NDArray
 
 from spherule.data.panoramas import CLASSES
 from spherule.data.rooms import Scene, render, room
+from spherule.report.classes import class_colours, class_legend
+from spherule.report.style import pyplot
 
-PALETTE = (
-    "#b5651d", "#f7e463", "#8c564b", "#dfe6ee", "#e4572e", "#9b8fc2", "#4d6a8a",
-    "#c98bdb", "#a9c48c", "#d62776", "#f2a541", "#b9bec4", "#59c3e2", "#2b2b2b",
-)  # fmt: skip
-"""A colour a class."""
 TILT = 35.0
 
 
@@ -28,12 +25,7 @@ def plot_rooms(
     """Draw one column a room: colours, labels, depth, and colours of a tilted camera; below, the
     colours of more rooms.
     """
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-    from matplotlib.patches import Patch
-
+    plt = pyplot()
     if not indices:
         raise ValueError("indices: expected at least one room")
     count, wide = len(indices), 4.4
@@ -41,7 +33,7 @@ def plot_rooms(
     figure, axes = plt.subplots(
         rows, count, figsize=(wide * count, 2.3 * rows + 0.4), layout="constrained", squeeze=False
     )
-    colours = np.array([matplotlib.colors.to_rgb(code) for code in PALETTE])
+    colours = class_colours()
     for column, index in zip(axes.T, indices, strict=True):
         scene = room(seed, index)
         level, tilted = render(scene, size), render(scene, size, rotation=tilt(TILT))
@@ -61,18 +53,7 @@ def plot_rooms(
     names = ("colours", "labels", "depth", f"tilted by {TILT:.0f}°", *["more rooms"] * (rows - 4))
     for ax, text in zip(axes[:, 0], names, strict=True):
         ax.text(-0.03, 0.5, text, rotation=90, ha="right", va="center", transform=ax.transAxes)
-    patches = [
-        Patch(facecolor=colour, edgecolor="0.4", label=name)
-        for colour, name in zip(PALETTE, CLASSES, strict=True)
-    ]
-    figure.legend(
-        handles=patches,
-        loc="outside lower center",
-        ncols=min(len(CLASSES), 4 * count),
-        frameon=False,
-        columnspacing=1.0,
-        handlelength=1.2,
-    )
+    class_legend(figure, CLASSES, columns=min(len(CLASSES), 4 * count))
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=85)
     plt.close(figure)
