@@ -18,6 +18,7 @@ MODELS = {
     "planar segformer, global": (models.PlanarSegformer, {"local": False}),
 }
 SPHERICAL = [name for name in MODELS if name.startswith("spherical")]
+PLANAR = [name for name in MODELS if name.startswith("planar")]
 SMALL = {
     models.SphericalTransformer: {"width": 8, "depth": 2},
     models.PlanarTransformer: {"width": 8, "depth": 2},
@@ -89,14 +90,32 @@ def test_planar_models_take_odd_sizes(name: str) -> None:
     assert small(name, "fejer:13x27")(x).shape == x.shape
 
 
-@pytest.mark.parametrize("name", ["spherical segformer, local", "planar segformer, local"])
-def test_tiny_stages_work(name: str) -> None:
-    cls = MODELS[name][0]
-    options = {"widths": (4, 4, 4, 4), "depths": (1, 1, 1, 1), "heads": (1, 1, 1, 1)}
+TINY = ["gauss:16x32", "fejer:17x34", "gauss:9x18", "clenshaw_curtis:9x18", "equiangular:16x32"]
+TINY += ["lobatto:7x13", "gauss:10x90", "fejer:90x10", "gauss:3x5", "gauss:1x40", "gauss:1x1"]
+TINY += ["H1", "H2", "H4", "O1", "O2", "O4"]
+
+
+@pytest.mark.parametrize(
+    ("name", "grid"),
+    [(name, grid) for name in SPHERICAL for grid in TINY]
+    + [(name, grid) for name in PLANAR for grid in TINY if Grid.from_name(grid).regular],
+)
+def test_tiny_stages_train(name: str, grid: str) -> None:
+    """Four halvings lead these SegFormers down to a few points, where grids stop to get coarser."""
+    cls, options = MODELS[name]
+    shape = Grid.from_name(grid).shape
+    four = {"widths": (4,) * 4, "depths": (1,) * 4, "heads": (1,) * 4}
+    small = four if "segformer" in name else {"width": 4, "depth": 1}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="cutoff=")
-        model = cls.from_dict({"grid": "gauss:32x64", **options})
-    assert model(torch.randn(1, 3, 32, 64)).isfinite().all()
+        model = cls.from_dict({"grid": grid, **small, **options})
+        again = cls.from_dict(dataclasses.asdict(model.config))
+    assert again.config == model.config
+    x = torch.randn(2, 3, *shape, requires_grad=True)
+    y = model(x)
+    y.square().mean().backward()
+    assert y.isfinite().all()
+    assert all(p.grad.isfinite().all() for p in (x, *model.parameters()))
 
 
 def test_residual_prediction_adds_the_input() -> None:

@@ -27,6 +27,8 @@ PAIRS = [
     ("H4", "H2"),
     ("H2", "gauss:10x21"),
     ("O6", "O6"),
+    ("gauss:1x32", "gauss:1x32"),  # empty hats reach for points: more than four cover one
+    ("gauss:2x4", "gauss:1x2"),
 ]
 CHANNELS = [(5, 3, 1), (3, 5, 1), (6, 4, 2), (6, 6, 6), (3, 6, 3), (70, 2, 1), (1, 1, 1)]
 TOLERANCE = {torch.float32: 3e-6, torch.float64: 1e-14}
@@ -74,7 +76,7 @@ def test_kernel_matches_reference_in_value_and_gradients(source, target, dtype, 
             assert (a - b).abs().max() <= 4 * TOLERANCE[dtype] * b.abs().max()
 
 
-@pytest.mark.parametrize(("source", "target"), PAIRS[:1] + PAIRS[-1:])
+@pytest.mark.parametrize(("source", "target"), [PAIRS[0], PAIRS[9]])
 def test_everything_works_without_the_native_library(source, target, monkeypatch) -> None:
     stencil = stencil_of(source, target)
     x, weight = random_input(stencil, 6, 4, 2, torch.float64)
@@ -199,7 +201,7 @@ def test_ops_are_well_registered(source: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
-@pytest.mark.parametrize(("source", "target"), [PAIRS[1], PAIRS[4], PAIRS[-1]])
+@pytest.mark.parametrize(("source", "target"), [PAIRS[1], PAIRS[4], PAIRS[9]])
 def test_same_bits_for_any_number_of_threads(source, target, dtype) -> None:
     stencil = stencil_of(source, target)
     x = torch.randn(3, 5, stencil.in_grid.size, dtype=dtype)

@@ -10,7 +10,7 @@ extern "C" {
 // `hats` parts on one of the two sides: on the targets where a field is spread over the hats, on
 // the sources where hats are gathered.
 
-// No more hats than this cover a point.
+// Hats of an entry of a depthwise convolution.
 #define SPHERULE_PARTS 4
 
 // Rings that all have one period. A target row and a source row are `period` points of a ring, a
