@@ -98,6 +98,21 @@ def test_constants_stay_constant_at_every_latitude(source, target) -> None:
     torch.testing.assert_close(y, expected, rtol=0, atol=1e-13)
 
 
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("points", [1, 7, 128, 300, 5000])
+@pytest.mark.parametrize(("out", "into", "groups"), [(1, 1, 1), (7, 33, 1), (27, 6, 2), (5, 70, 3)])
+def test_products_over_channels(out, into, groups, points, dtype, poisoned) -> None:
+    """Blocks of points, tiles of rows and vectors of channels, whole and broken off."""
+    x = torch.randn(2, groups * into, points, dtype=dtype, requires_grad=True)
+    weight = torch.randn(groups, out, into, dtype=dtype, requires_grad=True)
+    expected = torch.einsum("goi,bgin->bgon", weight, x.unflatten(1, (groups, into)))
+    expected = with_gradients(expected.flatten(1, 2), x, weight)
+    for w, transposed in ((weight, False), (weight.mT, True)):
+        found = with_gradients(cpu.mix(x, w, transposed), x, weight)
+        for a, b in zip(found, expected, strict=True):
+            assert (a - b).abs().max() <= 10 * TOLERANCE[dtype] * b.abs().max()
+
+
 @pytest.mark.parametrize("groups", [1, 3])
 def test_longitude_rolls_commute(groups: int) -> None:
     stencil = stencil_of("gauss:16x48", "gauss:8x16")
@@ -193,6 +208,9 @@ def test_ops_are_well_registered(source: str) -> None:
     weight = torch.randn(3, 9, requires_grad=True)
     torch.library.opcheck(cpu.spread, (x, stencil.name, False))
     torch.library.opcheck(cpu.gather, (parts, stencil.name, True))
+    mixing = torch.randn(1, 3, 4, requires_grad=True)
+    torch.library.opcheck(cpu.mix, (x, mixing, True))
+    torch.library.opcheck(cpu.mix_weight, (x, torch.randn_like(x).requires_grad_(), 3))
     if stencil.in_grid.regular:
         torch.library.opcheck(cpu.depthwise, (x, weight, stencil.name, False))
         torch.library.opcheck(
@@ -211,6 +229,8 @@ def test_same_bits_for_any_number_of_threads(source, target, dtype) -> None:
         torch.randn(3, 5, stencil.out_grid.size, dtype=dtype),
     )
     calls = [
+        lambda: cpu.mix(x, weight[None].mT, False),
+        lambda: cpu.mix_weight(x, x, 1),
         lambda: cpu.spread(x, stencil.name, False),
         lambda: cpu.gather(parts, stencil.name, False),
         lambda: cpu.spread(dy, stencil.name, True),
