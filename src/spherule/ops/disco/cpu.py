@@ -175,15 +175,12 @@ def _keep_mix(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
 
 
 def _backward_mix(ctx, dy):  # type: ignore[no-untyped-def]
-    (x, weight), wanted, groups = (
-        ctx.saved_tensors,
-        ctx.needs_input_grad,
-        ctx.saved_tensors[1].shape[0],
-    )
-    dx = mix(dy, weight, not ctx.how) if wanted[0] else None
-    if not wanted[1]:
+    x, weight = ctx.saved_tensors
+    dx = mix(dy, weight, not ctx.how) if ctx.needs_input_grad[0] else None
+    if not ctx.needs_input_grad[1]:
         return dx, None, None
-    return dx, mix_weight(dy, x, groups) if ctx.how else mix_weight(x, dy, groups), None
+    pair = (dy, x) if ctx.how else (x, dy)
+    return dx, mix_weight(*pair, weight.shape[0]), None
 
 
 def _backward_mix_weight(ctx, dw):  # type: ignore[no-untyped-def]
