@@ -1,6 +1,6 @@
 // Products of a small matrix with long fields, and their gradient: y = weight x over the channels
 // of each point. Libraries of dense products pack for square matrices; these have few rows and a
-// hundred times as many columns, and run twice as fast when blocks of points are copied once.
+// hundred times as many columns, and are faster when blocks of points are copied once.
 #pragma once
 #include "disco.h"
 #include "scratch.h"
