@@ -33,7 +33,7 @@ format: $(SETUP)
 sanitize:
 	mkdir -p build
 	$(CXX) -std=gnu++17 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fopenmp \
-	    -DSPHERULE_ISA=baseline -Isrc/spherule/csrc src/spherule/csrc/*.cpp tests/native/sanitize.cpp \
+	    -DSPHERULE_ISA=baseline -Isrc/spherule/csrc src/spherule/csrc/*.cpp tests/native/*.cpp \
 	    -o build/sanitize
 	build/sanitize
 

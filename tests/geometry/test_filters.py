@@ -78,14 +78,53 @@ def test_transpose_is_the_transposed_matrix(source, target) -> None:
         assert np.array_equal(getattr(twice, name), getattr(stencil.pairs, name))
 
 
-@pytest.mark.parametrize("name", [*SMALL_GRIDS, "gauss:3x6", "fejer:7x13", "O1", "O16", "H8"])
-def test_default_cutoff_leaves_no_hat_empty(name: str) -> None:
+@pytest.mark.parametrize("name", [*SMALL_GRIDS, "fejer:7x13", "O1", "O16", "H8"])
+def test_default_cutoff_is_three_spacings_of_the_coarser_grid(name: str) -> None:
     grid = Grid.from_name(name)
-    Stencil.hats(grid)
-    if name not in ("H1", "O1"):
-        Stencil.hats(grid, grid.coarsen())
-    if name not in ("H1", "O1", "gauss:3x6"):
-        Stencil.hats(grid.coarsen(), grid)
+    assert Stencil.hats(grid).cutoff == 3 * grid.spacing
+    if not grid.coarsest and not name.startswith("fejer"):
+        coarse = grid.coarsen()
+        for pair in ((grid, coarse), (coarse, grid)):
+            assert Stencil.hats(*pair).cutoff == min(3 * coarse.spacing, np.pi)
+
+
+@pytest.mark.parametrize(("name", "spacings"), [("gauss:10x90", 4), ("fejer:90x10", 7)])
+def test_default_cutoff_grows_until_no_hat_is_empty(name: str, spacings: float) -> None:
+    """Where cells are far from square, three spacings do not reach the next ring or meridian."""
+    grid = Grid.from_name(name)
+    with pytest.raises(ValueError, match="no point"):
+        Stencil.hats(grid, cutoff=3 * grid.spacing)
+    cutoff = default_cutoff(grid, grid.coarsen(), grid)
+    assert 3 < default_cutoff(grid, grid) / grid.spacing < spacings
+    for out_grid in (grid, grid.coarsen()):
+        psi = dense(Stencil.hats(grid, out_grid, cutoff=cutoff).pairs, 9)
+        np.testing.assert_allclose(psi.sum(axis=-1), 1, rtol=0, atol=1e-13)
+
+
+FEW = ["gauss:1x1", "gauss:1x2", "gauss:2x4", "gauss:3x5", "gauss:1x32", "clenshaw_curtis:2x4"]
+FEW += ["equiangular:2x4", "lobatto:3x6", "H1", "O1"]
+
+
+@pytest.mark.parametrize("source", FEW)
+@pytest.mark.parametrize("target", FEW)
+def test_hats_average_on_any_few_points(source: str, target: str) -> None:
+    stencil = Stencil.hats(Grid.from_name(source), Grid.from_name(target))
+    psi = dense(stencil.pairs, 9)
+    np.testing.assert_allclose(psi.sum(axis=-1), 1, rtol=0, atol=1e-13)
+
+
+def test_empty_hats_of_radius_pi_take_the_nearest_points() -> None:
+    psi = dense(Stencil.hats(Grid.gauss(1, 2)).pairs, 9)
+    # Hats at a third of the way to the antipode are nearest to the point itself, then the antipode.
+    here, there = np.eye(2), np.eye(2)[::-1]
+    np.testing.assert_allclose(psi, [here] * 5 + [there] * 4, rtol=0, atol=1e-14)
+    # North and south of the equator lie the same points of it, east and west different ones.
+    ring = dense(Stencil.hats(Grid.gauss(1, 32)).pairs, 9)[:, 0]
+    np.testing.assert_allclose(ring[1], ring[3], rtol=0, atol=1e-14)
+    np.testing.assert_allclose(ring[2], np.roll(ring[4][::-1], 1), rtol=0, atol=1e-14)
+    assert not np.allclose(ring[2], ring[4])
+    isotropic = dense(Stencil.hats(Grid.gauss(1, 2), angles=1).pairs, 3)
+    np.testing.assert_allclose(isotropic, [here, here, there], rtol=0, atol=1e-14)
 
 
 def test_rings_that_shift_into_each_other_are_stored_once() -> None:
@@ -126,6 +165,8 @@ def test_bad_input_is_named(unchecked) -> None:
         Stencil.hats(grid, cutoff=0.1)
     with pytest.raises(ValueError, match=r"cutoff=0\.1: no point"):
         Stencil.hats(grid, cutoff=0.1)
+    with pytest.raises(ValueError, match=r"cutoff=0\.1: no point of Grid\(gauss:1x4"):
+        Stencil.hats(Grid.gauss(1, 4), grid, cutoff=0.1)
     with pytest.raises(ValueError, match=r"math.radians\(5\)"):
         Stencil.hats(grid, cutoff=5)
     for cutoff in (0, -1, float("nan")):

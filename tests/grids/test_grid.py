@@ -132,6 +132,13 @@ def test_coarsen_halves_within_the_family(fine: str, coarse: str) -> None:
     assert Grid.from_name(fine).coarsen() == Grid.from_name(coarse)
 
 
+@pytest.mark.parametrize("name", ["gauss:1x1", "lobatto:2x4", "clenshaw_curtis:2x3", "H1", "O1"])
+def test_some_grid_is_the_coarsest(name: str) -> None:
+    assert Grid.from_name(name).coarsest
+    assert not Grid.gauss(1, 2).coarsest
+    assert not Grid.healpix(2).coarsest
+
+
 def test_spacing_and_cutoff() -> None:
     assert Grid.gauss(64, 128).spacing == pytest.approx(np.pi / 64, rel=1e-15)
     assert Grid.healpix(16).spacing == pytest.approx(np.sqrt(np.pi / 3) / 16, rel=1e-15)

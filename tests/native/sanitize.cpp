@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <vector>
 
+int sanitize_disco();
+
 namespace {
 
 struct Rings {
@@ -190,5 +192,5 @@ int main() {
         for (int dim : dims)
             run(grids[0], grids[0], 1, 0, true, dtype, dim, 9, dim % 2, dim % 3);
     printf("%s: %d runs, %d failed\n", spherule_isa(), runs, failures);
-    return failures ? 1 : 0;
+    return failures || sanitize_disco() ? 1 : 0;
 }

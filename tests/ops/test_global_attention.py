@@ -69,6 +69,26 @@ def test_disk_of_radius_pi_equals_global_attention(key: str, masked: bool) -> No
             torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize(
+    ("batch", "heads", "queries"), [(1, 1, 7), (1, 1, 1), (2, 3, 8), (0, 1, 4)]
+)
+def test_number_of_threads_changes_nothing(batch, heads, queries, masked) -> None:
+    """Queries are shared among threads in slices, the last one filled up."""
+    grid = Grid.gauss(4, 8)
+    q, k, v = (x[:batch, :heads].requires_grad_() for x in random_qkv(queries, grid.size))
+    mask, results = torch.rand(batch, grid.size) > 0.5 if masked else None, []
+    dy = torch.randn(batch, heads, queries, 5, dtype=torch.float64)
+    for threads in (1, 2, 4, 40):
+        torch.set_num_threads(threads)
+        out = global_attention(q, k, v, grid, key_mask=mask)
+        results.append([out, *torch.autograd.grad(out, (q, k, v), dy)])
+    torch.set_num_threads(1)
+    for result in results[1:]:
+        for a, b in zip(result, results[0], strict=True):
+            torch.testing.assert_close(a, b, rtol=0, atol=1e-13)
+
+
 @pytest.mark.parametrize("value_dim", [1, 5, 12])
 def test_value_dim_is_free(value_dim: int) -> None:
     grid = Grid.healpix(2)
@@ -133,9 +153,12 @@ def test_compiles_as_one_graph_and_exports() -> None:
 
     qkv = tuple(random_qkv(3, grid.size))
     expected = Module()(*qkv)
-    compiled = torch.compile(Module(), fullgraph=True, backend="aot_eager")
-    torch.testing.assert_close(compiled(*qkv), expected)
-    torch.testing.assert_close(torch.export.export(Module(), qkv).module()(*qkv), expected)
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        compiled = torch.compile(Module(), fullgraph=True, backend="aot_eager")
+        torch.testing.assert_close(compiled(*qkv), expected)
+        torch.testing.assert_close(torch.export.export(Module(), qkv).module()(*qkv), expected)
+    torch.set_num_threads(1)
 
 
 def test_rotation_error_is_small_at_49_rings() -> None:

@@ -1,5 +1,6 @@
 // DISCO convolutions. Compiled once per instruction set, under the name SPHERULE_ISA. Every number
 // is written by one task, which adds in a fixed order: the same bits for any number of threads.
+#include "disco_mix.h"
 #include "disco_points.h"
 #include "disco_shifts.h"
 
@@ -39,9 +40,23 @@ int run_correlate(const spherule_shifts *s, const spherule_fields *p, const void
         return correlate<T>(*s, *p, (const T *)x, (const T *)dy, (T *)dweight);
     });
 }
+int run_mix(const spherule_mix *s, const spherule_fields *p, const void *weight, const void *x,
+            void *y) {
+    return with_dtype(p, [&](auto t) {
+        typedef decltype(t) T;
+        return mix<T>(*s, *p, (const T *)weight, (const T *)x, (T *)y);
+    });
+}
+int run_mix_weight(const spherule_mix *s, const spherule_fields *p, const void *dy, const void *x,
+                   void *dweight) {
+    return with_dtype(p, [&](auto t) {
+        typedef decltype(t) T;
+        return mix_weight<T>(*s, *p, (const T *)dy, (const T *)x, (T *)dweight);
+    });
+}
 
 }  // namespace
 
 extern const spherule_disco_kernels SPHERULE_JOIN(spherule_disco, SPHERULE_ISA);
 const spherule_disco_kernels SPHERULE_JOIN(spherule_disco, SPHERULE_ISA) = {
-    run_shifts, run_points, run_depthwise, run_correlate};
+    run_shifts, run_points, run_depthwise, run_correlate, run_mix, run_mix_weight};

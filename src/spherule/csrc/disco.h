@@ -10,7 +10,7 @@ extern "C" {
 // `hats` parts on one of the two sides: on the targets where a field is spread over the hats, on
 // the sources where hats are gathered.
 
-// No more hats than this cover a point.
+// Hats of an entry of a depthwise convolution.
 #define SPHERULE_PARTS 4
 
 // Rings that all have one period. A target row and a source row are `period` points of a ring, a
@@ -52,6 +52,12 @@ typedef struct {
     int32_t threads;
 } spherule_fields;
 
+// A product over channels: weight (groups, out, in), or with `transposed` (groups, in, out), with
+// fields of `in` channels in each of `channels` groups.
+typedef struct {
+    int64_t in, out, points, transposed;
+} spherule_mix;
+
 SPHERULE_API int spherule_disco_shifts(const spherule_shifts *, const spherule_fields *,
                                        const void *x, void *y);
 SPHERULE_API int spherule_disco_points(const spherule_points *, const spherule_fields *,
@@ -63,6 +69,13 @@ SPHERULE_API int spherule_disco_depthwise(const spherule_shifts *, const spherul
 // dweight = its gradient, from x on the sources and dy on the targets
 SPHERULE_API int spherule_disco_correlate(const spherule_shifts *, const spherule_fields *,
                                           const void *x, const void *dy, void *dweight);
+
+// y (batch, groups, out, points) = weight times x (batch, groups, in, points)
+SPHERULE_API int spherule_disco_mix(const spherule_mix *, const spherule_fields *,
+                                    const void *weight, const void *x, void *y);
+// dweight (groups, out, in) = its gradient; `transposed` must be 0
+SPHERULE_API int spherule_disco_mix_weight(const spherule_mix *, const spherule_fields *,
+                                           const void *dy, const void *x, void *dweight);
 
 #ifdef __cplusplus
 }
@@ -76,4 +89,7 @@ typedef struct {
                      void *);
     int (*correlate)(const spherule_shifts *, const spherule_fields *, const void *, const void *,
                      void *);
+    int (*mix)(const spherule_mix *, const spherule_fields *, const void *, const void *, void *);
+    int (*mix_weight)(const spherule_mix *, const spherule_fields *, const void *, const void *,
+                      void *);
 } spherule_disco_kernels;

@@ -39,3 +39,11 @@ int spherule_disco_correlate(const spherule_shifts *s, const spherule_fields *f,
                              const void *dy, void *dweight) {
     return kernels.correlate(s, f, x, dy, dweight);
 }
+int spherule_disco_mix(const spherule_mix *s, const spherule_fields *f, const void *weight,
+                       const void *x, void *y) {
+    return kernels.mix(s, f, weight, x, y);
+}
+int spherule_disco_mix_weight(const spherule_mix *s, const spherule_fields *f, const void *dy,
+                              const void *x, void *dweight) {
+    return kernels.mix_weight(s, f, dy, x, dweight);
+}

@@ -52,14 +52,15 @@ template <class T> struct Shifts {
         return memory - origin;
     }
 
-    template <int N>
+    // Values of an entry are STEP apart: those of other channels lie between.
+    template <int N, int STEP>
     INLINE void block(int64_t band, const T *padded, const T *value, int64_t q, int64_t count,
                       T *y) const {
         const int64_t first_value = s.start[s.band_target[band]];
         for (int64_t t = s.band_target[band]; t < s.band_target[band + 1]; t++) {
             Vec<T> sum[N] = {};
             for (int64_t e = s.start[t]; e < s.start[t + 1]; e++) {
-                const Vec<T> v = fill<T>(value[e - first_value]);
+                const Vec<T> v = fill<T>(value[(e - first_value) * STEP]);
                 const T *source = padded + s.place[e] + q;
                 UNROLL for (int i = 0; i < N; i++) sum[i] += v * load(source + i * W<T>);
             }
@@ -76,49 +77,54 @@ template <class T> struct Shifts {
     }
 
     // Values count from the band's first entry.
-    void walk(int64_t band, const T *padded, const T *value, T *y) const {
+    template <int STEP> void walk(int64_t band, const T *padded, const T *value, T *y) const {
         int64_t q = 0, left = s.period;
         for (; left >= 8 * W<T>; q += 8 * W<T>, left -= 8 * W<T>)
-            block<8>(band, padded, value, q, 8 * W<T>, y);
+            block<8, STEP>(band, padded, value, q, 8 * W<T>, y);
         for (; left >= 4 * W<T>; q += 4 * W<T>, left -= 4 * W<T>)
-            block<4>(band, padded, value, q, 4 * W<T>, y);
+            block<4, STEP>(band, padded, value, q, 4 * W<T>, y);
         for (; left > 0; q += W<T>, left -= W<T>)
-            block<1>(band, padded, value, q, min(left, int64_t(W<T>)), y);
+            block<1, STEP>(band, padded, value, q, min(left, int64_t(W<T>)), y);
     }
 
-    // The values of a band's entries for one channel's weights.
+    // The values [entry][lane] of a band's entries for the weights [hat][lane] of a vector of
+    // channels.
     void merge(int64_t band, const T *weight, T *merged) const {
         const int64_t begin = s.start[s.band_target[band]], end = s.start[s.band_target[band + 1]];
-        for (int64_t e = begin; e < end; e++) {
+        for (int64_t e = begin; e < end; e++, merged += W<T>) {
             const T *value = (const T *)s.value + e * SPHERULE_PARTS;
-            T sum = 0;
-            UNROLL for (int i = 0; i < SPHERULE_PARTS; i++) sum +=
-                weight[s.hat[e * SPHERULE_PARTS + i]] * value[i];
-            merged[e - begin] = sum;
-        }
-    }
-
-    // The transpose of that: from what belongs to entries to what belongs to hats. Several
-    // accumulators take turns, since neighboring entries mostly lie under the same hats and would
-    // wait for each other.
-    static constexpr int TURNS = 4;
-    void split(int64_t band, const T *sums, T *turn, T *share) const {
-        const int64_t begin = s.start[s.band_target[band]], end = s.start[s.band_target[band + 1]];
-        memset(turn, 0, size_t(TURNS * s.hats) * sizeof(T));
-        for (int64_t e = begin; e < end; e++) {
-            const T *value = (const T *)s.value + e * SPHERULE_PARTS, sum = sums[e - begin];
             const int64_t *hat = s.hat + e * SPHERULE_PARTS;
-            T *mine = turn + (e - begin) % TURNS * s.hats;
-            UNROLL for (int i = 0; i < SPHERULE_PARTS; i++) mine[hat[i]] += value[i] * sum;
-        }
-        for (int64_t h = 0; h < s.hats; h++) {
-            share[h] = turn[h];
-            for (int i = 1; i < TURNS; i++)
-                share[h] += turn[i * s.hats + h];
+            Vec<T> sum = {};
+            UNROLL for (int i = 0; i < SPHERULE_PARTS; i++) sum +=
+                load(weight + hat[i] * W<T>) * value[i];
+            store(merged, sum);
         }
     }
 
-    // dots += sum over q of target * shifted source, for N entries of a row
+    // The transpose of that: from what belongs to entries to what belongs to hats. Two accumulators
+    // take turns, since neighboring entries mostly lie under the same hats and would wait for each
+    // other.
+    static constexpr int TURNS = 2;
+    void split(int64_t band, const T *sums, T *turn) const {
+        const int64_t begin = s.start[s.band_target[band]], end = s.start[s.band_target[band + 1]];
+        const int64_t size = s.hats * W<T>;
+        memset(turn, 0, size_t(TURNS * size) * sizeof(T));
+        for (int64_t e = begin; e < end; e++, sums += W<T>) {
+            const T *value = (const T *)s.value + e * SPHERULE_PARTS;
+            const int64_t *hat = s.hat + e * SPHERULE_PARTS;
+            T *mine = turn + (e - begin) % TURNS * size;
+            const Vec<T> sum = load(sums);
+            UNROLL for (int i = 0; i < SPHERULE_PARTS; i++) {
+                T *to = mine + hat[i] * W<T>;
+                store(to, load(to) + sum * value[i]);
+            }
+        }
+        for (int64_t i = 0; i < size; i++)
+            for (int t = 1; t < TURNS; t++)
+                turn[i] += turn[t * size + i];
+    }
+
+    // dots += sum over q of target * shifted source, for N entries of a row, a vector apart
     template <int N>
     INLINE void dots(const T *padded, const T *target, const int64_t *place, T *dots) const {
         Vec<T> sum[8] = {};
@@ -133,7 +139,7 @@ template <class T> struct Shifts {
             for (int i = 0; i < N; i++)
                 total[i] += target[q] * padded[place[i] + q];
         for (int i = 0; i < N; i++)
-            dots[i] += total[i];
+            dots[i * W<T>] += total[i];
     }
 
     void correlate(int64_t band, const T *padded, const T *dy, T *row, T *sums) const {
@@ -143,9 +149,9 @@ template <class T> struct Shifts {
                 row[q] = dy[s.target_origin[t] + q * s.target_stride];
             int64_t e = s.start[t];
             for (; e + 8 <= s.start[t + 1]; e += 8)
-                dots<8>(padded, row, s.place + e, sums + e - begin);
+                dots<8>(padded, row, s.place + e, sums + (e - begin) * W<T>);
             for (; e < s.start[t + 1]; e++)
-                dots<1>(padded, row, s.place + e, sums + e - begin);
+                dots<1>(padded, row, s.place + e, sums + (e - begin) * W<T>);
         }
     }
 };
@@ -170,11 +176,16 @@ int shifts(const spherule_shifts &s, const spherule_fields &p, const T *x, T *y)
             if (failed)
                 return;
             const T *padded = w.copy(band, x + n * s.source_size, memory.data);
-            w.walk(band, padded, (const T *)s.value + s.start[s.band_target[band]],
-                   y + n * s.target_size);
+            w.template walk<1>(band, padded, (const T *)s.value + s.start[s.band_target[band]],
+                               y + n * s.target_size);
         });
     }
     return failed ? SPHERULE_NO_MEMORY : SPHERULE_OK;
+}
+
+// Channels of a task of a depthwise convolution: their values of an entry are a vector.
+template <class T> int64_t vectors(const spherule_fields &p) {
+    return (p.channels + W<T> - 1) / W<T>;
 }
 
 template <class T>
@@ -185,17 +196,22 @@ int depthwise(const spherule_shifts &s, const spherule_fields &p, const T *x, co
     int failed = 0;
 #pragma omp parallel num_threads(p.threads) reduction(| : failed)
     {
-        Buffer<T> memory(extent), merged(entries);
-        failed = !memory.data || !merged.data;
-        for_bands(s, p.channels, [&](int64_t c, int64_t band) {
+        Buffer<T> memory(extent), merged(entries * W<T>), wide(s.hats * W<T>);
+        failed = !memory.data || !merged.data || !wide.data;
+        for_bands(s, vectors<T>(p), [&](int64_t v, int64_t band) {
             if (failed)
                 return;
-            w.merge(band, weight + c * s.hats, merged.data);
-            for (int64_t b = 0; b < p.batch; b++) {
-                const int64_t n = b * p.channels + c;
-                const T *padded = w.copy(band, x + n * s.source_size, memory.data);
-                w.walk(band, padded, merged.data, y + n * s.target_size);
-            }
+            const int64_t first = v * W<T>, lanes = min(int64_t(W<T>), p.channels - first);
+            for (int64_t h = 0; h < s.hats; h++)
+                for (int64_t l = 0; l < W<T>; l++)
+                    wide.data[h * W<T> + l] = l < lanes ? weight[(first + l) * s.hats + h] : T(0);
+            w.merge(band, wide.data, merged.data);
+            for (int64_t b = 0; b < p.batch; b++)
+                for (int64_t l = 0; l < lanes; l++) {
+                    const int64_t n = b * p.channels + first + l;
+                    const T *padded = w.copy(band, x + n * s.source_size, memory.data);
+                    w.template walk<W<T>>(band, padded, merged.data + l, y + n * s.target_size);
+                }
         });
     }
     return failed ? SPHERULE_NO_MEMORY : SPHERULE_OK;
@@ -211,20 +227,26 @@ int correlate(const spherule_shifts &s, const spherule_fields &p, const T *x, co
     int failed = !shares.data;
 #pragma omp parallel num_threads(p.threads) reduction(| : failed)
     {
-        Buffer<T> memory(extent), sums(entries), row(s.period), turn(Shifts<T>::TURNS * s.hats);
+        Buffer<T> memory(extent), sums(entries * W<T>), row(s.period),
+            turn(Shifts<T>::TURNS * s.hats * W<T>);
         failed = !shares.data || !memory.data || !sums.data || !row.data || !turn.data;
-        for_bands(s, p.channels, [&](int64_t c, int64_t band) {
+        for_bands(s, vectors<T>(p), [&](int64_t v, int64_t band) {
             if (failed)
                 return;
+            const int64_t first = v * W<T>, lanes = min(int64_t(W<T>), p.channels - first);
             const int64_t begin = s.start[s.band_target[band]],
                           end = s.start[s.band_target[band + 1]];
-            memset(sums.data, 0, size_t(end - begin) * sizeof(T));
-            for (int64_t b = 0; b < p.batch; b++) {
-                const int64_t n = b * p.channels + c;
-                const T *padded = w.copy(band, x + n * s.source_size, memory.data);
-                w.correlate(band, padded, dy + n * s.target_size, row.data, sums.data);
-            }
-            w.split(band, sums.data, turn.data, shares.data + band * parts + c * s.hats);
+            memset(sums.data, 0, size_t((end - begin) * W<T>) * sizeof(T));
+            for (int64_t b = 0; b < p.batch; b++)
+                for (int64_t l = 0; l < lanes; l++) {
+                    const int64_t n = b * p.channels + first + l;
+                    const T *padded = w.copy(band, x + n * s.source_size, memory.data);
+                    w.correlate(band, padded, dy + n * s.target_size, row.data, sums.data + l);
+                }
+            w.split(band, sums.data, turn.data);
+            for (int64_t l = 0; l < lanes; l++)
+                for (int64_t h = 0; h < s.hats; h++)
+                    shares.data[band * parts + (first + l) * s.hats + h] = turn.data[h * W<T> + l];
         });
     }
     if (failed)

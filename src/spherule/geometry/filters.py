@@ -6,20 +6,36 @@ import math
 import operator
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spherule.geometry.arcs import RIM, disk_table
+from spherule.geometry.arcs import RIM, Table, disk_table
+from spherule.geometry.hats import Hats, seen_from
 from spherule.geometry.ring_pairs import RingPairs, Samples
 from spherule.grids import Grid
 
-# Below this a hat is 0: points on its rim must not count by an accident of rounding.
-_NOTHING = 1e-9
+# Steps in which a default cutoff grows until every hat has points.
+_LONGER = 1.1
 
 # By name, so that an operator in a compiled or exported program, which can hold no Python objects,
 # finds its stencil.
 _known: dict[str, "Stencil"] = {}
+
+
+class _Disk(NamedTuple):
+    """Points around those of one output ring, which repeat `period` times around."""
+
+    period: int
+    ring: NDArray[np.int64]
+    phase: NDArray[np.int64]
+    column: NDArray[np.int64]
+    angle: NDArray[np.float64]
+
+
+class EmptyHat(ValueError):
+    """No point lies under a hat."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +46,9 @@ class Stencil:
     one in the centre, then `angles` of them at each of `radii` distances, cutoff / (radii + 1)
     apart. The azimuth runs from south (0) over east (pi / 2), so the basis turns with the meridian;
     with `angles=1` it is isotropic. The quadrature weights of the input grid are inside, and each
-    hat averages: its weights sum to 1 at every output point.
+    hat averages: its weights sum to 1 at every output point. A hat with no point under it is an
+    error, except at the largest cutoff, pi: there it takes the points nearest to its middle, so
+    that filters exist on grids of any few points.
 
     A value: frozen, hashable, shared between layers. Made by `Stencil.hats`.
     """
@@ -84,16 +102,18 @@ class Stencil:
         for name, grid in (("in_grid", in_grid), ("out_grid", out_grid)):
             if not isinstance(grid, Grid):
                 raise TypeError(f"{name}: expected a Grid, got {type(grid).__name__}")
-        cutoff = default_cutoff(in_grid, out_grid) if cutoff is None else float(cutoff)
+        radii, angles = operator.index(radii), operator.index(angles)
+        for name, count in (("radii", radii), ("angles", angles)):
+            if count < 1:
+                raise ValueError(f"{name}={count} must be at least 1")
+        if cutoff is None:
+            cutoff = default_cutoff(in_grid, out_grid, radii=radii, angles=angles)
+        cutoff = float(cutoff)
         if not 0 < cutoff <= math.pi + RIM:
             looks = f"; {cutoff:g} looks like degrees: use math.radians({cutoff:g})"
             raise ValueError(
                 f"cutoff={cutoff:g} must be in (0, pi] radians{looks if cutoff > math.pi else ''}"
             )
-        radii, angles = operator.index(radii), operator.index(angles)
-        for name, count in (("radii", radii), ("angles", angles)):
-            if count < 1:
-                raise ValueError(f"{name}={count} must be at least 1")
         cutoff = min(cutoff, math.pi)
         name = _name(in_grid, out_grid, cutoff, radii, angles)
         if name not in _known:
@@ -119,67 +139,54 @@ class Stencil:
         # has no other points, as the centre one at the pole itself.
         weights = self.in_grid.ring_weights
         weights = np.where(weights > 0, weights, 1e-30 * weights.max())
-        for r, nphi in enumerate(self.out_grid.nphi):
-            met = list(table.pairs_of(r))
-            # Normalised, a pair of rings repeats only when all pairs of this output ring do.
-            period = math.gcd(int(nphi), *(int(self.in_grid.nphi[s]) for _, s in met))
-            queries = np.arange(nphi // period)[:, None]
-            parts = []
-            for pair, s in met:
-                first, count = table.arcs(r, queries, pair, s)
-                keys = first + np.arange(count.max())
-                phase, place = np.nonzero(keys < first + count)
-                keys = keys[phase, place]
-                angle = table.angle(r, phase, keys, pair, s)
-                ring = np.full(keys.size, s)
-                parts.append((ring, phase, keys % self.in_grid.nphi[s], angle))
-            ring, phase, column, angle = (np.concatenate(x) for x in zip(*parts, strict=True))
-            point, hat, value = self._evaluate(r, self.in_grid.theta[ring], angle)
-            value *= weights[ring[point]]
-            value /= self._integrals(r, phase[point] * self.basis + hat, value, queries.size)
+        hats = Hats(self.cutoff, self.radii, self.angles)
+        for r in range(self.out_grid.nrings):
+            disk = self._disk(table, r)
+            seen = seen_from(self.out_grid.theta[r], self.in_grid.theta[disk.ring], disk.angle)
+            point, hat, value = hats.evaluate(*seen)
+            covered = np.zeros((self.out_grid.nphi[r] // disk.period, self.basis), bool)
+            covered[disk.phase[point], hat] = True
+            for phase, k in np.argwhere(~covered).tolist():
+                if self.cutoff < math.pi:
+                    raise self._empty(r, k)
+                around = np.flatnonzero(disk.phase == phase)
+                near = around[hats.nearest(k, *(x[around] for x in seen))]
+                point = np.append(point, near)
+                hat = np.append(hat, np.full(near.size, k))
+                value = np.append(value, np.ones(near.size))
+            value *= weights[disk.ring[point]]
+            index = disk.phase[point] * self.basis + hat
+            value /= np.bincount(index, value)[index]
             keep = value > 1e-25
             point, hat, value = point[keep], hat[keep], value[keep]
-            yield Samples(period, ring[point], phase[point], column[point], hat, value)
+            ring, phases, column = disk.ring[point], disk.phase[point], disk.column[point]
+            yield Samples(disk.period, ring, phases, column, hat, value)
 
-    def _evaluate(
-        self, r: int, theta: NDArray[np.float64], angle: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """The hats that are not 0 at points `angle` east of an output point on ring r: (point, hat,
-        value). At most four cover a point: two distances, two azimuths.
-        """
-        distance, azimuth = seen_from(self.out_grid.theta[r], theta, angle)
-        rho = distance * ((self.radii + 1) / self.cutoff)
-        sector = azimuth * (self.angles / (2 * math.pi))
-        inner, west = np.floor(rho), np.floor(sector)
-        points: list[NDArray] = []
-        hats: list[NDArray] = []
-        values: list[NDArray] = []
-        for ring, height in ((inner, 1 - (rho - inner)), (inner + 1, rho - inner)):
-            for spoke, share in ((west, 1 - (sector - west)), (west + 1, sector - west)):
-                # The centre, and every ring of an isotropic basis, is one hat all round.
-                round_ = (ring == 0) | (self.angles == 1)
-                value = height * np.where(round_, spoke == west, share)
-                hat = np.where(ring == 0, 0, 1 + (ring - 1) * self.angles + spoke % self.angles)
-                point = np.flatnonzero((value > _NOTHING) & (ring <= self.radii))
-                points.append(point)
-                hats.append(hat[point].astype(np.int64))
-                values.append(value[point])
-        return np.concatenate(points), np.concatenate(hats), np.concatenate(values)
+    def _disk(self, table: Table, r: int) -> _Disk:
+        """The input points in the disks around output ring r."""
+        met, nphi = list(table.pairs_of(r)), int(self.out_grid.nphi[r])
+        if not met:
+            raise self._empty(r, 0)
+        # Normalised, a pair of rings repeats only when all pairs of this output ring do.
+        period = math.gcd(nphi, *(int(self.in_grid.nphi[s]) for _, s in met))
+        queries = np.arange(nphi // period)[:, None]
+        parts = []
+        for pair, s in met:
+            first, count = table.arcs(r, queries, pair, s)
+            keys = first + np.arange(count.max())
+            phase, place = np.nonzero(keys < first + count)
+            keys = keys[phase, place]
+            angle = table.angle(r, phase, keys, pair, s)
+            parts.append((np.full(keys.size, s), phase, keys % self.in_grid.nphi[s], angle))
+        return _Disk(period, *(np.concatenate(x) for x in zip(*parts, strict=True)))
 
-    def _integrals(
-        self, r: int, index: NDArray[np.int64], value: NDArray[np.float64], phases: int
-    ) -> NDArray[np.float64]:
-        """For each value the integral of its hat."""
-        total = np.bincount(index, value, minlength=phases * self.basis).astype(np.float64)
-        if total.min() == 0:
-            empty = int(np.argmin(total)) % self.basis
-            raise ValueError(
-                f"cutoff={self.cutoff:g}: no point of {self.in_grid!r} lies under hat {empty} of "
-                f"{self.basis} around ring {r} of {self.out_grid!r}; the coarser grid's spacing is "
-                f"{max(self.in_grid.spacing, self.out_grid.spacing):g}: take a larger cutoff, or "
-                f"fewer than radii={self.radii}, angles={self.angles}"
-            )
-        return total[index]
+    def _empty(self, r: int, hat: int) -> EmptyHat:
+        return EmptyHat(
+            f"cutoff={self.cutoff:g}: no point of {self.in_grid!r} lies under hat {hat} of "
+            f"{self.basis} around ring {r} of {self.out_grid!r}; the coarser grid's spacing is "
+            f"{max(self.in_grid.spacing, self.out_grid.spacing):g}: take a larger cutoff, or "
+            f"fewer than radii={self.radii}, angles={self.angles}"
+        )
 
     def __repr__(self) -> str:
         return f"Stencil({self.name})"
@@ -198,20 +205,17 @@ def _remake(in_grid: Grid, out_grid: Grid, cutoff: float, radii: int, angles: in
     return Stencil.hats(in_grid, out_grid, cutoff=cutoff, radii=radii, angles=angles)
 
 
-def default_cutoff(in_grid: Grid, out_grid: Grid) -> float:
-    """Three spacings of the coarser grid, at most pi: every hat has points under it."""
-    return min(3 * max(in_grid.spacing, out_grid.spacing), math.pi)
-
-
-def seen_from(
-    theta: float, key_theta: NDArray[np.float64], angle: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Geodesic distance, and azimuth in [0, 2 pi) from south over east, of points at `key_theta`,
-    `angle` east. Neither loses digits to cancellation for near points.
+def default_cutoff(in_grid: Grid, *out_grids: Grid, radii: int = 2, angles: int = 4) -> float:
+    """Three spacings of the coarsest grid; where that leaves a hat empty, the first longer radius
+    that does not, at most pi.
     """
-    half = np.sin(angle / 2) ** 2
-    h = np.sin((key_theta - theta) / 2) ** 2 + np.sin(theta) * np.sin(key_theta) * half
-    east = np.sin(key_theta) * np.sin(angle)
-    south = np.sin(key_theta - theta) - 2 * np.sin(key_theta) * np.cos(theta) * half
-    azimuth = np.arctan2(east, south) % (2 * math.pi)
-    return 2 * np.arcsin(np.sqrt(np.minimum(h, 1.0))), azimuth
+    cutoff = 3 * max(grid.spacing for grid in (in_grid, *out_grids))
+    while cutoff < math.pi:
+        try:
+            for out_grid in out_grids:
+                Stencil.hats(in_grid, out_grid, cutoff=cutoff, radii=radii, angles=angles)
+        except EmptyHat:
+            cutoff *= _LONGER
+        else:
+            return cutoff
+    return math.pi

@@ -247,13 +247,22 @@ class Grid:
             )
         return min(window * self.spacing / math.sqrt(math.pi), math.pi)
 
+    @cached_property
+    def coarsest(self) -> bool:
+        """Whether its family has no coarser member; rings of your own have no family."""
+        if self.name.startswith("rings:"):
+            return False
+        family, sizes, _ = _parse(self.name)
+        halves = [(n + 1) // 2 for n in sizes]
+        return halves == sizes or halves[0] < _RULES.get(family, (None, 1))[1]
+
     def coarsen(self) -> "Grid":
         """Half the resolution in the same family; N grids become O grids."""
         if self.name.startswith("rings:"):
             raise ValueError(f"{self!r} has no family, so no coarser member: give the coarse grid")
         family, sizes, offset = _parse(self.name)
         halves = [(n + 1) // 2 for n in sizes]
-        if halves == sizes or halves[0] < _RULES.get(family, (None, 1))[1]:
+        if self.coarsest:
             raise ValueError(f"{self!r} is the coarsest of its family")
         if family in _RULES:
             return Grid._regular(family, halves[0], halves[1], offset)

@@ -4,6 +4,7 @@ from typing import Any
 
 from torch import nn
 
+from spherule.geometry.filters import default_cutoff
 from spherule.grids import Grid
 from spherule.models.base import ModelConfig
 from spherule.nn import (
@@ -19,6 +20,18 @@ from spherule.nn import (
     SphericalAttention,
     SphericalInstanceNorm,
 )
+
+
+def coarser(grid: Grid) -> Grid:
+    """Half the resolution; the coarsest grid of a family stays what it is."""
+    return grid if grid.coarsest else grid.coarsen()
+
+
+def filter_cutoff(config: ModelConfig, grid: Grid, *out_grids: Grid) -> float | None:
+    """The default radius of filters from `grid` to each of the others; none on the plane."""
+    if config.convolution == "planar":
+        return None
+    return default_cutoff(grid, *out_grids, radii=config.radii, angles=config.angles)
 
 
 def make_position(kind: str, channels: int, grid: Grid) -> nn.Module:

@@ -3,8 +3,8 @@ by the decoder.
 """
 
 import dataclasses
-import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 from torch import Tensor, nn
@@ -12,7 +12,9 @@ from torch import Tensor, nn
 from spherule.grids import Grid
 from spherule.models.base import Model, ModelConfig
 from spherule.models.parts import (
+    coarser,
     drop_path_rates,
+    filter_cutoff,
     make_block,
     make_convolution,
     make_norm,
@@ -26,7 +28,8 @@ class SphericalSegformerConfig(ModelConfig):
     """606,113 parameters with one output channel, global or local; `large` doubles the widths."""
 
     stage_grids: tuple[str, ...] | None = None
-    """Where the stages run; by default `grid` coarsened once more for each."""
+    """Where the stages run; by default `grid` coarsened once more for each, as far as that
+    goes."""
     widths: tuple[int, ...] = (16, 32, 64, 128)
     depths: tuple[int, ...] = (3, 4, 6, 3)
     heads: tuple[int, ...] = (1, 2, 4, 8)
@@ -34,9 +37,10 @@ class SphericalSegformerConfig(ModelConfig):
     """Side of planar kernels; the spherical ones have nine functions."""
     cutoffs: tuple[float, ...] | None = None
     """Radii of local attention a stage; by default those of `window` cells."""
-    merging_cutoffs: tuple[float, ...] | None = None
-    """Radii of the filters that lead into each stage; by default 3 spacings of its grid."""
-    mixing_cutoffs: tuple[float, ...] | None = None
+    merging_cutoffs: tuple[float | None, ...] | None = None
+    """Radii of the filters that lead into each stage; by default 3 spacings of its grid,
+    or what it takes to find points under every hat."""
+    mixing_cutoffs: tuple[float | None, ...] | None = None
     """Radii of the filters within each stage; by default the same."""
 
     def large(self) -> "SphericalSegformerConfig":
@@ -193,14 +197,17 @@ def _resolved(config: SphericalSegformerConfig, grid: Grid) -> SphericalSegforme
     grids: list[Grid] = []
     for i in range(stages):
         if config.stage_grids is None:
-            grids.append((grids[-1] if grids else grid).coarsen())
+            grids.append(coarser(grids[-1] if grids else grid))
         else:
             grids.append(Grid.from_name(config.stage_grids[i]))
-    spacings = tuple(min(3 * g.spacing, math.pi) for g in grids)
+    merging = config.merging_cutoffs or tuple(
+        filter_cutoff(config, *pair) for pair in pairwise([grid, *grids])
+    )
+    mixing = config.mixing_cutoffs or tuple(filter_cutoff(config, g, g) for g in grids)
     return dataclasses.replace(
         config,
         stage_grids=tuple(g.name for g in grids),
         cutoffs=config.cutoffs or tuple(g.cutoff(config.window) for g in grids),
-        merging_cutoffs=config.merging_cutoffs or spacings,
-        mixing_cutoffs=config.mixing_cutoffs or spacings,
+        merging_cutoffs=merging,
+        mixing_cutoffs=mixing,
     )

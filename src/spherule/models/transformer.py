@@ -7,7 +7,6 @@ ablation are configs too.
 """
 
 import dataclasses
-import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,7 +14,14 @@ from torch import Tensor, nn
 
 from spherule.grids import Grid
 from spherule.models.base import Model, ModelConfig
-from spherule.models.parts import drop_path_rates, make_block, make_convolution, make_position
+from spherule.models.parts import (
+    coarser,
+    drop_path_rates,
+    filter_cutoff,
+    make_block,
+    make_convolution,
+    make_position,
+)
 from spherule.nn import DiscoConv, Mlp, Resample
 
 
@@ -33,8 +39,8 @@ class SphericalTransformerConfig(ModelConfig):
     """Radius of local attention in radians; by default that of `window` cells of the latent grid.
     """
     convolution_cutoff: float | None = None
-    """Radius of the encoder's and the decoder's filters; by default 3 spacings of the latent grid.
-    """
+    """Radius of the encoder's and the decoder's filters; by default 3 spacings of the latent grid,
+    or what it takes to find points under every hat."""
 
 
 @dataclass(frozen=True)
@@ -54,15 +60,13 @@ class SphericalTransformer(Model):
     def __init__(self, config: SphericalTransformerConfig) -> None:
         super().__init__(config)
         grid = self.grid
-        latent = (
-            grid.coarsen() if config.latent_grid is None else Grid.from_name(config.latent_grid)
-        )
+        latent = coarser(grid) if config.latent_grid is None else Grid.from_name(config.latent_grid)
         config = dataclasses.replace(
             config,
             latent_grid=latent.name,
             cutoff=latent.cutoff(config.window) if config.cutoff is None else config.cutoff,
             convolution_cutoff=(
-                min(3 * latent.spacing, math.pi)
+                filter_cutoff(config, grid, latent, grid)
                 if config.convolution_cutoff is None
                 else config.convolution_cutoff
             ),

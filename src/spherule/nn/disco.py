@@ -20,7 +20,8 @@ class DiscoConv(nn.Module):
     distances.
 
     `angles=1` makes it equivariant under all rotations; with more, filters keep their orientation
-    to the meridian. `cutoff` is in radians, by default three spacings of the coarser grid.
+    to the meridian. `cutoff` is in radians, by default three spacings of the coarser grid, or what
+    it takes for every hat to have a point under it.
     """
 
     weight: nn.Parameter

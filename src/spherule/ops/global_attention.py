@@ -12,6 +12,9 @@ from torch import Tensor
 from spherule.grids import Grid
 from spherule.ops.neighborhood_attention import check_qkv
 
+# Each slice has its own gradients of all keys and values until they are added.
+_MOST_SLICES = 16
+
 
 @overload
 def global_attention(
@@ -92,10 +95,34 @@ def _fused(
     # for a value dim unlike the key dim, at three times the cost. Channels of zeros change no
     # product.
     dim, value_dim = q.shape[-1], v.shape[-1]
-    q, k = (F.pad(x, (0, max(0, value_dim - dim))).contiguous() for x in (q, k))
+    queries, slices = q.shape[2], _slices(q)
+    q = F.pad(q, (0, max(0, value_dim - dim), 0, -queries % slices)).contiguous()
+    k = F.pad(k, (0, max(0, value_dim - dim))).contiguous()
     v = F.pad(v, (0, max(0, dim - value_dim))).contiguous()
+    if slices > 1:
+        q = q.unflatten(2, (slices, -1)).flatten(1, 2)
+        k, v = (x[:, :, None].expand(-1, -1, slices, -1, -1).flatten(1, 2) for x in (k, v))
     out = F.scaled_dot_product_attention(q, k, v, attn_mask=log_w, dropout_p=dropout_p, scale=scale)
-    return out[..., :value_dim]
+    if slices > 1:
+        out = out.unflatten(1, (-1, slices)).flatten(2, 3)
+    return out[:, :, :queries, :value_dim]
+
+
+def _slices(q: Tensor) -> int:
+    """Parts of the queries that pose as heads. torch's backward pass on a CPU shares only batches
+    and heads among threads, and with fewer than threads hands each of its many small products to
+    all of them.
+    """
+    if q.device.type != "cpu":
+        return 1
+    tasks = max(1, q.shape[0] * q.shape[1])
+    return min(-(-_threads() // tasks), _MOST_SLICES, max(1, q.shape[2]))
+
+
+# A compiled program keeps the number that it was made with.
+@torch.compiler.assume_constant_result
+def _threads() -> int:
+    return torch.get_num_threads()
 
 
 def _explicit(

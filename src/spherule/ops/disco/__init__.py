@@ -30,11 +30,8 @@ def disco(
         x, weight = x.to(dtype), weight.to(dtype)
     if x.dtype != weight.dtype:
         raise TypeError(f"weight: expected {x.dtype}, the dtype of x, got {weight.dtype}")
-    flat = x.flatten(2)
-    if cpu.AVAILABLE and x.device.type == "cpu":
-        y = _native(flat, weight, stencil)
-    else:
-        y = _in_full(flat, lambda u: reference.disco(u, _full(weight), stencil))
+    run = _native if cpu.AVAILABLE and x.device.type == "cpu" else reference.disco
+    y = run(_full(x.flatten(2)), _full(weight), stencil).to(x.dtype)
     return y.reshape(*y.shape[:2], *stencil.out_shape)
 
 
@@ -44,20 +41,13 @@ def _native(x: Tensor, weight: Tensor, stencil: Stencil) -> Tensor:
     groups = x.shape[1] // group_channels
     if group_channels == 1 and shifts_everywhere(stencil):
         x = x.repeat_interleave(out_channels // groups, dim=1) if out_channels > groups else x
-        return _in_full(x, lambda u: cpu.depthwise(u, _full(weight)[:, 0], name, False))
+        return cpu.depthwise(x, weight[:, 0], name, False)
     weight = weight.unflatten(0, (groups, -1))
     if _channels_first(x.shape[1], out_channels, groups, stencil):
-        mixed = _mix(weight.transpose(2, 3).flatten(1, 2), x)
-        mixed = mixed.unflatten(1, (out_channels, basis))
-        return _in_full(mixed, lambda u: cpu.gather(u, name, False))
-    under_hats = _in_full(x, lambda u: cpu.spread(u, name, False))
-    return _mix(weight.flatten(2), under_hats.flatten(1, 2))
-
-
-def _mix(weight: Tensor, x: Tensor) -> Tensor:
-    """weight (groups, out, in) times x (batch, groups in, points)."""
-    # Four dimensions on both sides, or matmul would transpose x; its products beat conv1d's here.
-    return torch.matmul(weight[None], x.unflatten(1, (weight.shape[0], -1))).flatten(1, 2)
+        mixed = cpu.mix(x, weight.transpose(2, 3).flatten(1, 2), False)
+        return cpu.gather(mixed.unflatten(1, (out_channels, basis)), name, False)
+    under_hats = cpu.spread(x, name, False)
+    return cpu.mix(under_hats.flatten(1, 2), weight.flatten(2), False)
 
 
 def _channels_first(in_channels: int, out_channels: int, groups: int, stencil: Stencil) -> bool:
@@ -72,11 +62,6 @@ def _channels_first(in_channels: int, out_channels: int, groups: int, stencil: S
 
 def _full(x: Tensor) -> Tensor:
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-
-
-def _in_full(x, op):  # type: ignore[no-untyped-def]
-    """op in float32 for 16-bit x, and back."""
-    return op(_full(x)).to(x.dtype)
 
 
 def _check(x: Tensor, weight: Tensor, stencil: Stencil) -> None:

@@ -25,8 +25,13 @@ class Fields(Structure):
     )
 
     @classmethod
-    def of(cls, x: Tensor) -> "Fields":
-        return cls(x.shape[0], x.shape[1], native.DTYPES[x.dtype], torch.get_num_threads())
+    def of(cls, x: Tensor, groups: int | None = None) -> "Fields":
+        channels = x.shape[1] if groups is None else groups
+        return cls(x.shape[0], channels, native.DTYPES[x.dtype], torch.get_num_threads())
+
+
+class Mix(Structure):
+    _fields_ = [(name, c_int64) for name in ("in_", "out", "points", "transposed")]
 
 
 def _call(name: str, structure: Structure, fields: Fields, *tensors: Tensor) -> None:
@@ -82,6 +87,29 @@ def correlate(x: Tensor, dy: Tensor, stencil: str, transposed: bool) -> Tensor:
     return dweight
 
 
+@torch.library.custom_op("spherule::disco_mix", mutates_args=())
+def mix(x: Tensor, weight: Tensor, transposed: bool) -> Tensor:
+    """weight (groups, out, in), or if transposed (groups, in, out), times x (batch, groups in,
+    points).
+    """
+    x, weight, groups = x.contiguous(), weight.contiguous(), weight.shape[0]
+    into, out = x.shape[1] // groups, weight.shape[2 if transposed else 1]
+    y = x.new_empty(x.shape[0], groups * out, x.shape[2])
+    fields = Fields.of(x, groups)
+    _call("mix", Mix(into, out, x.shape[2], int(transposed)), fields, weight, x, y)
+    return y
+
+
+@torch.library.custom_op("spherule::disco_mix_weight", mutates_args=())
+def mix_weight(x: Tensor, dy: Tensor, groups: int) -> Tensor:
+    """The gradient (groups, out, in) of `mix` with respect to its weight."""
+    x, dy = x.contiguous(), dy.contiguous()
+    into, out = x.shape[1] // groups, dy.shape[1] // groups
+    dweight = x.new_empty(groups, out, into)
+    _call("mix_weight", Mix(into, out, x.shape[2], 0), Fields.of(x, groups), dy, x, dweight)
+    return dweight
+
+
 @spread.register_fake
 def _(x: Tensor, stencil: str, transposed: bool) -> Tensor:
     basis = Stencil.from_name(stencil).basis
@@ -101,6 +129,17 @@ def _(x: Tensor, weight: Tensor, stencil: str, transposed: bool) -> Tensor:
 @correlate.register_fake
 def _(x: Tensor, dy: Tensor, stencil: str, transposed: bool) -> Tensor:
     return x.new_empty(x.shape[1], Stencil.from_name(stencil).basis)
+
+
+@mix.register_fake
+def _(x: Tensor, weight: Tensor, transposed: bool) -> Tensor:
+    out = weight.shape[0] * weight.shape[2 if transposed else 1]
+    return x.new_empty(x.shape[0], out, x.shape[2])
+
+
+@mix_weight.register_fake
+def _(x: Tensor, dy: Tensor, groups: int) -> Tensor:
+    return x.new_empty(groups, dy.shape[1] // groups, x.shape[1] // groups)
 
 
 def _keep(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
@@ -130,7 +169,28 @@ def _backward_correlate(ctx, dw):  # type: ignore[no-untyped-def]
     return dx, depthwise(x, dw, ctx.stencil, ctx.transposed), None, None
 
 
+def _keep_mix(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
+    *tensors, ctx.how = inputs
+    ctx.save_for_backward(*tensors)
+
+
+def _backward_mix(ctx, dy):  # type: ignore[no-untyped-def]
+    x, weight = ctx.saved_tensors
+    dx = mix(dy, weight, not ctx.how) if ctx.needs_input_grad[0] else None
+    if not ctx.needs_input_grad[1]:
+        return dx, None, None
+    pair = (dy, x) if ctx.how else (x, dy)
+    return dx, mix_weight(*pair, weight.shape[0]), None
+
+
+def _backward_mix_weight(ctx, dw):  # type: ignore[no-untyped-def]
+    x, dy = ctx.saved_tensors
+    return mix(dy, dw, True), mix(x, dw, False), None
+
+
 spread.register_autograd(_backward_spread, setup_context=_keep)
 gather.register_autograd(_backward_gather, setup_context=_keep)
 depthwise.register_autograd(_backward_depthwise, setup_context=_keep)
 correlate.register_autograd(_backward_correlate, setup_context=_keep)
+mix.register_autograd(_backward_mix, setup_context=_keep_mix)
+mix_weight.register_autograd(_backward_mix_weight, setup_context=_keep_mix)

@@ -21,7 +21,7 @@ Form = Literal["spread", "gather", "merge"]
 _BAND = 8
 # Lanes past the end of a ring read at most a vector past its last shift.
 _SLACK = 16
-# No more hats than this cover a point.
+# Hats of an entry. No more cover a point, unless empty ones reach for it: then it has two entries.
 _PARTS = 4
 # Rings with a shorter period than this leave vectors empty: lanes are fields there.
 SHORTEST = 16
@@ -130,10 +130,12 @@ def _shifts(pairs: RingPairs, basis: int, form: Form, dtype: type) -> Shifts:
 
 
 def _merged(key: NDArray, hat: NDArray, value: NDArray) -> tuple[NDArray, NDArray, NDArray]:
-    """Runs of columns of equal key: where they start, and (runs, _PARTS) of their hats and values,
-    0 to fill up.
+    """Runs of columns of equal key, of at most _PARTS: where they start, and (runs, _PARTS) of
+    their hats and values, 0 to fill up.
     """
     new = np.append(True, np.any(key[:, 1:] != key[:, :-1], axis=0))
+    start = np.flatnonzero(new)
+    new |= (np.arange(new.size) - start[np.cumsum(new) - 1]) % _PARTS == 0
     first, run = np.flatnonzero(new), np.cumsum(new) - 1
     place = run, np.arange(run.size) - first[run]
     hats, values = (
