@@ -6,6 +6,9 @@ SETUP := $(VENV)/.set-up
 
 CSRC := $(wildcard src/spherule/csrc/*)
 
+# Threads that wait for each other asleep, not spinning: on a busy machine many times as fast.
+demo test test-all: export OMP_WAIT_POLICY = passive
+
 .PHONY: demo test test-all check format sanitize bench clean
 
 demo: $(SETUP)

@@ -26,7 +26,7 @@ def shallow_water(row: Row, size: str) -> RunConfig:
         training = replace(training, epochs=25, schedule="cosine")
     elif size == "tiny":
         task = replace(task, grid="gauss:32x64", samples=128, validation_samples=16)
-        training = replace(training, epochs=10, batch=8, learning_rate=3e-3, schedule="cosine")
+        training = replace(training, epochs=20, batch=8, learning_rate=3e-3, schedule="cosine")
     return RunConfig(task, model, training)
 
 
