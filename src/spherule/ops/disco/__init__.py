@@ -6,8 +6,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from spherule import cuda
 from spherule.geometry.filters import Stencil
-from spherule.ops.disco import cpu, reference
+from spherule.ops.disco import cpu, gpu, reference
 from spherule.ops.disco.plans import shifts_everywhere
 
 _DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
@@ -33,9 +34,15 @@ def disco(
     flat = x.flatten(2)
     if cpu.AVAILABLE and x.device.type == "cpu":
         y = _native(flat, weight, stencil)
+    elif _on_gpu(x):
+        y = _triton(flat, weight, stencil)
     else:
         y = _in_full(flat, lambda u: reference.disco(u, _full(weight), stencil))
     return y.reshape(*y.shape[:2], *stencil.out_shape)
+
+
+def _on_gpu(x: Tensor) -> bool:
+    return x.device.type == "cuda" and x.dtype != torch.float64 and cuda.usable()
 
 
 def _native(x: Tensor, weight: Tensor, stencil: Stencil) -> Tensor:
@@ -52,6 +59,15 @@ def _native(x: Tensor, weight: Tensor, stencil: Stencil) -> Tensor:
         return _in_full(mixed, lambda u: cpu.gather(u, name, False))
     under_hats = _in_full(x, lambda u: cpu.spread(u, name, False))
     return _mix(weight.flatten(2), under_hats.flatten(1, 2))
+
+
+def _triton(x: Tensor, weight: Tensor, stencil: Stencil) -> Tensor:
+    """Filters and mixes at once."""
+    out_channels, group_channels, _ = weight.shape
+    groups = x.shape[1] // group_channels
+    if group_channels == 1 and out_channels > groups:
+        x, groups = x.repeat_interleave(out_channels // groups, dim=1), out_channels
+    return gpu.convolve(x, weight.unflatten(0, (groups, -1)), stencil.name, False)
 
 
 def _mix(weight: Tensor, x: Tensor) -> Tensor:
