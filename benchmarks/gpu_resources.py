@@ -8,7 +8,6 @@ import argparse
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,17 +16,29 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+from spherule.ops.disco import gpu as disco
+from spherule.ops.disco import triton_kernels
 from spherule.ops.neighborhood_attention import gpu, triton_backward, triton_forward
 
 TYPES = {torch.bfloat16: "bf16", torch.float16: "fp16", torch.float32: "fp32"}
 ARCHITECTURES = (80, 90, 100)
-KERNELS = {
+ATTENTION = {
     "forward": triton_forward.forward,
     "backward_queries": triton_backward.backward_queries,
     "backward_keys": triton_backward.backward_keys,
+    "merge": triton_forward.merge,
+    "add_parts": triton_backward.add_parts,
 }
-TABLES = ("programs", "windows", "pairs", "arcs", "splits")
-FLOATS = ("lse", "delta", "grad_lse", "numbers", "part", "part_out", "part_lse", "part_dk")
+PASSES = list(ATTENTION)[:3]
+"""Those that do the work."""
+CONVOLUTION = {
+    "convolve": triton_kernels.convolve,
+    "correlate": triton_kernels.correlate,
+}
+TABLES = ("programs", "splits", "windows", "pairs", "arcs", "sources", "start")
+FLOATS = ("lse", "delta", "grad_lse", "numbers", "values", "part", "part_out", "part_lse")
+NUMBERS = ("scale", "cutoff", "sharpness")
+FIELDS = ("q", "k", "v", "out", "grad_out", "dq", "dk", "dv", "x", "weight", "y", "dy")
 # SASS: Ampere's and later, Hopper's, Blackwell's.
 TENSOR_CORE = re.compile(r"\b(HMMA|HGMMA|UTC\w*MMA)\b")
 LOCAL = re.compile(r"\b(LDL|STL)\b")
@@ -47,42 +58,54 @@ class Resources(NamedTuple):
 
 
 def resources(
-    name: str, dim: int, dtype: torch.dtype, architecture: int, size: tuple[int, int] = (16, 32),
-    *, soft: bool = False, masked: bool = False, warps: int | None = None, stages: int = gpu.STAGES,
-) -> Resources:  # fmt: skip
-    """Of a kernel for heads of `dim` channels, points stored with their channels side by side."""
+    name: str,
+    dim: int,
+    dtype: torch.dtype,
+    architecture: int,
+    size: tuple[int, int] = (16, 32),
+    **constants: bool | str,
+) -> Resources:
+    """Of a kernel for heads of `dim` channels, or for convolutions from and to as many, channels of
+    a point side by side. `constants` are the kernel's own, in capitals.
+    """
     block, window = size
-    constants = {
-        "DIM": dim, "WIDTH": gpu.padded(dim), "VALUE_DIM": dim, "VALUE_WIDTH": gpu.padded(dim),
-        "BLOCK": block, "WINDOW": window, "SOFT": soft, "MASKED": masked,
-        "PRECISION": "ieee", "LSE": False,
-    }  # fmt: skip
-    kernel = KERNELS[name]
+    given = constants
+    if name in ATTENTION:
+        kernel, width = ATTENTION[name], gpu.padded(dim)
+        constants = {"DIM": dim, "WIDTH": width, "VALUE_DIM": dim, "VALUE_WIDTH": width}
+        constants |= {"BLOCK": block, "WINDOW": window, "SOFT": False, "MASKED": False}
+        constants |= {"LSE": False, "PRECISION": "ieee"}
+        options = {"num_warps": gpu.warps(block, width), "num_stages": gpu.STAGES}
+    else:
+        kernel = CONVOLUTION[name]
+        constants = disco.options(9, dim, dim, depthwise=False)
+        options = {"num_warps": constants.pop("num_warps")}
+    constants |= {n: 1 for n in kernel.arg_names if n.endswith("_d")} | given
     signature, attributes = {}, {}
     for place, argument in enumerate(kernel.arg_names):
-        if argument in constants or re.fullmatch(r"(q|k|v|o|g|dq|dk|dv)_d", argument):
-            constants.setdefault(argument, 1)
-            signature[argument] = "constexpr"
-        elif re.fullmatch(r"(q|k|v|o|g|dq|dk|dv|mask)_[bhn]", argument):
-            signature[argument] = "i32"
+        signature[argument] = kind(argument, dtype, constants)
+        # As at a launch: pointers and strides that are multiples of 16 are known to be.
+        if signature[argument].startswith("*") or re.search("_[bhn]$", argument):
             attributes[(place,)] = [["tt.divisibility", 16]]
-        elif argument in ("batch_heads", "heads", "queries", "parts"):
-            signature[argument] = "i32"
-        elif argument in ("scale", "cutoff", "sharpness"):
-            signature[argument] = "fp32"
-        else:
-            kind = "i32" if argument in TABLES else TYPES[dtype]
-            kind = "fp32" if argument in (*FLOATS, "part_dv") else kind
-            kind = "u8" if argument == "key_mask" else kind
-            signature[argument] = f"*{kind}"
-            attributes[(place,)] = [["tt.divisibility", 16]]
-    constants = {(kernel.arg_names.index(k),): v for k, v in constants.items() if k in signature}
-    compiled = triton.compile(
-        ASTSource(kernel, signature, constants, attributes),
-        target=GPUTarget("cuda", architecture, 32),
-        options={"num_warps": warps or gpu.warps(block, gpu.padded(dim)), "num_stages": stages},
-    )
-    return read(compiled)
+    places = {(kernel.arg_names.index(n),): v for n, v in constants.items() if n in signature}
+    source = ASTSource(kernel, signature, places, attributes)
+    target = GPUTarget("cuda", architecture, 32)
+    return read(triton.compile(source, target=target, options=options))
+
+
+def kind(argument: str, dtype: torch.dtype, constants: dict) -> str:
+    """The type of a kernel's argument."""
+    if argument in constants:
+        return "constexpr"
+    if argument in FIELDS:
+        return f"*{TYPES[dtype]}"
+    if argument in (*FLOATS, "part_dk", "part_dv"):
+        return "*fp32"
+    if argument in TABLES:
+        return "*i32"
+    if argument == "key_mask":
+        return "*u8"
+    return "fp32" if argument in NUMBERS else "i32"
 
 
 def read(compiled: object) -> Resources:
@@ -112,11 +135,11 @@ def tool(name: str) -> str:
     return str(Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / name)
 
 
-def rows(dims: list[int], dtypes: list[torch.dtype]) -> Iterator[tuple]:
-    for name in KERNELS:
-        for dtype in dtypes:
-            for dim in dims:
-                yield name, dtype, dim, [resources(name, dim, dtype, a) for a in ARCHITECTURES]
+def row(name: str, dtype: torch.dtype, dim: int, what: str = "", **options) -> None:
+    found = [resources(name, dim, dtype, a, **options) for a in ARCHITECTURES]
+    fields = ("registers", "local", "shared", "tensor_core")
+    cells = [" / ".join(str(getattr(r, field)) for r in found) for field in fields]
+    print(f"| {name}{what} | {TYPES[dtype]} | {dim} | {found[0].warps} | {' | '.join(cells)} |")
 
 
 def main() -> None:
@@ -127,12 +150,17 @@ def main() -> None:
     print(f"triton {triton.__version__}; cells: sm_80 / sm_90 / sm_100\n")
     print("| kernel | dtype | head dim | warps | registers | spilled bytes | shared bytes | MMA |")
     print("|---|---|---|---|---|---|---|---|")
-    for name, dtype, dim, found in rows(options.dims, [getattr(torch, d) for d in options.dtypes]):
-        cells = [
-            " / ".join(str(getattr(r, field)) for r in found)
-            for field in ("registers", "local", "shared", "tensor_core")
-        ]
-        print(f"| {name} | {TYPES[dtype]} | {dim} | {found[0].warps} | {' | '.join(cells)} |")
+    dtypes = [getattr(torch, name) for name in options.dtypes]
+    for name in PASSES:
+        for dtype in dtypes:
+            for dim in options.dims:
+                row(name, dtype, dim)
+    for name in PASSES:
+        row(name, torch.bfloat16, 64, ", soft edge and mask", SOFT=True, MASKED=True)
+        row(name, torch.bfloat16, 64, ", tiles of 64", size=(64, 32))
+    for name in CONVOLUTION:
+        for dtype in dtypes:
+            row(name, dtype, 64)
 
 
 if __name__ == "__main__":

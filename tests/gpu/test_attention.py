@@ -40,7 +40,7 @@ ALL = [
     # Arcs that are whole rings, the whole sphere, a single ring of keys.
     Attention("gauss:3x40", "gauss:3x40", 3.14159),
     Attention("lobatto:4x5", "lobatto:4x5", 2.0, 0.8),
-    Attention("clenshaw_curtis:3x34", "gauss:2x3", 1.6),
+    Attention("clenshaw_curtis:3x34", "gauss:2x3", 1.9),
     # Dimensions.
     Attention("gauss:3x6", "gauss:3x6", 1.3, dim=1, value_dim=1),
     Attention("gauss:3x6", "gauss:3x6", 1.3, dim=40, value_dim=7, dtype="bf16"),

@@ -3,7 +3,9 @@
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from unittest import mock
 
 import numpy as np
@@ -105,15 +107,15 @@ class Attention:
         return tensors, None if shape is None else torch.rand(shape, generator=rng) > 0.4
 
 
-def attention(case: Attention) -> dict[str, tuple[float, float]]:
+def attention(case: Attention, kernels: Callable | None = None) -> dict[str, tuple[float, float]]:
     """Error of each result against float64, and what it may be."""
     _prefer(case.tile, case.most)
     inputs, mask = case.inputs()
     nb = case.neighborhood
     exact = _by_reference([x.double() for x in inputs], nb, mask)
     plain = _by_reference(inputs, nb, mask)
-    ours = _by_kernels(inputs, nb, mask)
-    if case.most < 2:
+    ours = (kernels or _by_kernels)(inputs, nb, mask)
+    if case.most < 2 and kernels is None:
         assert _tables(nb).parts > 0
     errors = {}
     for name, value in exact.items():
@@ -144,7 +146,7 @@ def _tables(nb: Neighborhood):
 
 
 def _weights(lse: Tensor) -> Tensor:
-    return torch.linspace(-1, 1, lse.numel(), dtype=lse.dtype).reshape(lse.shape)
+    return torch.linspace(-1, 1, lse.numel(), dtype=lse.dtype).reshape(lse.shape).to(lse.device)
 
 
 def _named(values) -> dict[str, Tensor]:
@@ -215,7 +217,7 @@ class Convolution:
     batch: int = 1
 
 
-def convolution(case: Convolution) -> dict[str, tuple[float, float]]:
+def convolution(case: Convolution, device: str = "") -> dict[str, tuple[float, float]]:
     """Error of each result against float64, and what it may be."""
     from spherule.ops.disco import disco, reference
 
@@ -229,10 +231,14 @@ def convolution(case: Convolution) -> dict[str, tuple[float, float]]:
     exact = reference.disco(x.flatten(2).double(), weight.double(), stencil).reshape(dy.shape)
     exact = exact, *torch.autograd.grad(exact, (x, weight), dy.double())
     module = sys.modules[disco.__module__]
-    fake = mock.patch.object(module.cpu, "AVAILABLE", False)
-    with fake, mock.patch.object(module, "_on_gpu", return_value=True):
-        y = disco(x, weight, stencil)
-        ours = y, *torch.autograd.grad(y, (x, weight), dy)
+    if device:
+        y = disco(x.to(device), weight.to(device), stencil)
+        ours = y.cpu(), *torch.autograd.grad(y, (x, weight), dy.to(device))
+    else:
+        absent = mock.patch.object(module.cpu, "AVAILABLE", False)
+        with absent, mock.patch.object(module, "_on_gpu", return_value=True):
+            y = disco(x, weight, stencil)
+            ours = y, *torch.autograd.grad(y, (x, weight), dy)
     errors = {}
     for name, a, b in zip(("y", "dx", "dweight"), ours, exact, strict=True):
         assert a.dtype == dtype
@@ -240,3 +246,11 @@ def convolution(case: Convolution) -> dict[str, tuple[float, float]]:
         limit = 4 * torch.finfo(dtype).eps * b.abs().max().item()
         errors[name] = ((a.double() - b).abs().max().item(), limit)
     return errors
+
+
+def resources(name: str, dim: int, dtype: str, architecture: int, **constants) -> dict:
+    """What a compiled kernel takes."""
+    sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+    import gpu_resources
+
+    return gpu_resources.resources(name, dim, DTYPES[dtype], architecture, **constants)._asdict()

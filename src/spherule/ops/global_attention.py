@@ -66,7 +66,7 @@ def global_attention(
         dtype = torch.get_autocast_dtype(kind)
     scale = q.shape[-1] ** -0.5 if scale is None else float(scale)
     with torch.autocast(kind, enabled=False):
-        if key_mask is None and not return_lse and _wants_flash(q, v, dtype, scale, key_grid.name):
+        if key_mask is None and not return_lse and _wants_flash(q, v, key_grid, dtype, scale):
             q, k, v = (x.to(dtype) for x in (q, k, v))
             return _flash(q, k, v, key_grid, scale, dropout_p)
         # 16 bits are too few for log weights; on a CPU they are not faster either.
@@ -89,9 +89,10 @@ def global_attention(
     return out.to(dtype), lse if empty is None else lse.masked_fill(empty[..., 0], -math.inf)
 
 
-def _wants_flash(q: Tensor, v: Tensor, dtype: torch.dtype, scale: float, grid: str) -> bool:
-    fits = dtype in (torch.float16, torch.bfloat16) and flash.takes(q.shape[-1], v.shape[-1], scale)
-    return _on_gpu(q) and fits and _weights_are(grid) != "partly zero"
+def _wants_flash(q: Tensor, v: Tensor, grid: Grid, dtype: torch.dtype, scale: float) -> bool:
+    # A weight of 0 has no finite logarithm.
+    fits = grid.weight_range[0] > 0 and flash.takes(q.shape[-1], v.shape[-1], scale)
+    return _on_gpu(q) and fits and dtype in (torch.float16, torch.bfloat16)
 
 
 def _on_gpu(q: Tensor) -> bool:
@@ -100,24 +101,10 @@ def _on_gpu(q: Tensor) -> bool:
 
 def _flash(q: Tensor, k: Tensor, v: Tensor, grid: Grid, scale: float, dropout_p: float) -> Tensor:
     log_w = None
-    if _weights_are(grid.name) != "equal":
+    if grid.weight_range[0] < grid.weight_range[1]:
         like = q.detach().new_empty(0, dtype=torch.float32)
         log_w = _grid_log_weights(grid.name, grid.size, like)
     return flash.attention(q, k, v, log_w, scale, dropout_p)
-
-
-# Compilers ask once, and do not look inside: they cannot follow numpy.
-@torch.compiler.assume_constant_result
-def _weights_are(grid: str) -> str:
-    return _cached_weights_are(grid)
-
-
-@lru_cache(maxsize=64)
-def _cached_weights_are(grid: str) -> str:
-    weights = Grid.from_name(grid).ring_weights
-    if weights.min() == weights.max():
-        return "equal"
-    return "positive" if weights.min() > 0 else "partly zero"
 
 
 def _fused(

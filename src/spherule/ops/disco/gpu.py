@@ -73,13 +73,13 @@ def convolve(x: Tensor, weight: Tensor, stencil: str, transposed: bool) -> Tenso
     if depthwise:
         groups, out, in_ = 1, groups, groups
     packed = weight.reshape(-1, hats).T if depthwise else weight.permute(0, 3, 1, 2)
-    block = _block(out, 32 if depthwise else 64)
-    programs = (table.tiles, x.shape[0] * groups, -(-out // block))
+    settings = options(hats, in_, out, depthwise=depthwise)
+    programs = (table.tiles, x.shape[0] * groups, -(-out // settings["OUT"]))
     with _on(x):
         _kernels().convolve[programs](
             *(x.contiguous(), packed.contiguous(), y, *table[:3]),
             *(groups, in_, out, x.shape[-1], points),
-            **_options(hats, _block(in_, 32), block, depthwise),
+            **settings,
         )
     return y
 
@@ -94,8 +94,8 @@ def correlate(x: Tensor, dy: Tensor, groups: int, stencil: str, transposed: bool
         return x.new_zeros(shape)
     depthwise = _depthwise(shape)
     groups, out, in_ = (1, groups, groups) if depthwise else shape[:3]
-    rows, columns = _block(out, 64), _block(in_, 32)
-    blocks = -(-in_ // columns) * (1 if depthwise else -(-out // rows))
+    settings = options(hats, in_, out, depthwise=depthwise)
+    blocks = -(-in_ // settings["IN"]) * (1 if depthwise else -(-out // settings["OUT"]))
     each = -(-table.tiles // max(1, min(table.tiles, _PARTS)))
     chunks = -(-table.tiles // each)
     size = (hats, in_) if depthwise else (groups, hats, out, in_)
@@ -104,7 +104,7 @@ def correlate(x: Tensor, dy: Tensor, groups: int, stencil: str, transposed: bool
         _kernels().correlate[(chunks, groups * hats, blocks)](
             *(x.contiguous(), dy.contiguous(), part, *table[:3]),
             *(batch, groups, in_, out, x.shape[-1], dy.shape[-1], table.tiles, each),
-            **_options(hats, columns, rows, depthwise),
+            **settings,
         )
     total = part.sum(0).to(x.dtype)
     # Compilers are told that the gradient is contiguous.
@@ -168,10 +168,11 @@ def _block(channels: int, most: int) -> int:
     return min(most, max(16, 1 << (channels - 1).bit_length()))
 
 
-def _options(hats: int, in_: int, out: int, depthwise: bool) -> dict:
+def options(hats: int, in_: int, out: int, *, depthwise: bool) -> dict:
+    """How the kernels are compiled for `in_` and `out` channels of a group."""
     # TF32 only where torch.set_float32_matmul_precision asks for it.
     precision = "ieee" if torch.get_float32_matmul_precision() == "highest" else "tf32"
-    blocks = {"HATS": hats, "TILE": TILE, "IN": in_, "OUT": out}
+    blocks = {"HATS": hats, "TILE": TILE, "IN": _block(in_, 32), "OUT": _block(out, 64)}
     return {**blocks, "DEPTHWISE": depthwise, "PRECISION": precision, "num_warps": 4}
 
 

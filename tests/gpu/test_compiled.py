@@ -1,0 +1,66 @@
+"""Kernels compiled for GPUs that are not here."""
+
+import pytest
+
+from tests.gpu import worker
+
+ARCHITECTURES = [80, 90, 100]
+
+
+def check(compiler, **case) -> None:
+    found = compiler.submit(worker.resources, **case).result()
+    assert found["tensor_core"] > 0
+    assert found["spills"] == found["local"] == 0
+
+
+def test_kernel_runs_on_tensor_cores_without_spills(compiler) -> None:
+    check(compiler, name="forward", dim=64, dtype="bf16", architecture=80)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("dtype", ["fp16", "bf16"])
+@pytest.mark.parametrize("dim", [32, 64, 128])
+@pytest.mark.parametrize("name", ["forward", "backward_queries", "backward_keys"])
+def test_all_kernels_run_on_tensor_cores_without_spills(
+    name: str, dim: int, dtype: str, architecture: int, compiler
+) -> None:
+    check(compiler, name=name, dim=dim, dtype=dtype, architecture=architecture)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("name", ["forward", "backward_queries", "backward_keys"])
+def test_soft_edges_and_masks_do_not_spill_either(name: str, architecture: int, compiler) -> None:
+    case = {"name": name, "dim": 64, "dtype": "bf16", "architecture": architecture}
+    check(compiler, **case, SOFT=True, MASKED=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("name", ["convolve", "correlate"])
+def test_convolution_runs_on_tensor_cores_without_spills(
+    name: str, architecture: int, compiler
+) -> None:
+    check(compiler, name=name, dim=64, dtype="bf16", architecture=architecture)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "constants"),
+    [
+        ("merge", {}),
+        ("add_parts", {}),
+        ("backward_queries", {"LSE": True, "MASKED": True}),
+        ("forward", {"PRECISION": "tf32"}),
+        ("backward_keys", {"PRECISION": "tf32", "SOFT": True}),
+        ("convolve", {"DEPTHWISE": True}),
+        ("correlate", {"DEPTHWISE": True}),
+        ("convolve", {"PRECISION": "tf32"}),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+def test_every_variant_compiles(name: str, constants: dict, dtype: str, compiler) -> None:
+    case = {"name": name, "dim": 40, "dtype": dtype, "architecture": 80}
+    found = compiler.submit(worker.resources, **case, **constants).result()
+    assert found["local"] == 0
