@@ -57,6 +57,12 @@ def test_convolution_runs_on_tensor_cores_without_spills(
         ("convolve", {"DEPTHWISE": True}),
         ("correlate", {"DEPTHWISE": True}),
         ("convolve", {"PRECISION": "tf32"}),
+        # Numbers that are 1 become constants at a launch.
+        ("forward", dict.fromkeys(("batch_heads", "heads", "queries", "parts", "mask_b"), 1)),
+        ("backward_queries", dict.fromkeys(("batch_heads", "heads", "parts", "q_n", "k_n"), 1)),
+        ("backward_keys", dict.fromkeys(("batch_heads", "heads", "queries", "parts", "dk_n"), 1)),
+        ("convolve", dict.fromkeys(("groups", "in_channels", "out_channels"), 1)),
+        ("correlate", dict.fromkeys(("batch", "groups", "in_channels", "tiles", "tiles_each"), 1)),
     ],
 )
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])

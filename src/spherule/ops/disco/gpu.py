@@ -173,7 +173,7 @@ def options(hats: int, in_: int, out: int, *, depthwise: bool) -> dict:
     # TF32 only where torch.set_float32_matmul_precision asks for it.
     precision = "ieee" if torch.get_float32_matmul_precision() == "highest" else "tf32"
     blocks = {"HATS": hats, "TILE": TILE, "IN": _block(in_, 32), "OUT": _block(out, 64)}
-    return {**blocks, "DEPTHWISE": depthwise, "PRECISION": precision, "num_warps": 4}
+    return {**blocks, "DEPTHWISE": depthwise, "PRECISION": precision, "num_warps": 8}
 
 
 def _on(x: Tensor):  # type: ignore[no-untyped-def]

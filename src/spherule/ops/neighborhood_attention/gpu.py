@@ -26,10 +26,10 @@ _SIZES = ((16, 32), (32, 32), (64, 32))
 
 
 def warps(block: int, width: int) -> int:
-    """For tiles of `block` centers with `width` channels: as many that compiled kernels keep
+    """For tiles of `block` centers with `width` channels: enough that compiled kernels keep
     everything in registers (docs/gpu.md).
     """
-    return max(1, min(8, block * width // 512))
+    return 1 if block * width <= 512 else 4 if block * width <= 2048 else 8
 
 
 def forward(
