@@ -75,7 +75,7 @@ def resources(
         constants = {"DIM": dim, "WIDTH": width, "VALUE_DIM": dim, "VALUE_WIDTH": width}
         constants |= {"BLOCK": block, "WINDOW": window, "SOFT": False, "MASKED": False}
         constants |= {"LSE": False, "PRECISION": "ieee"}
-        options = {"num_warps": gpu.warps(block, width), "num_stages": gpu.STAGES}
+        options = {"num_warps": gpu.warps(block, width, dtype), "num_stages": gpu.STAGES}
     else:
         kernel = CONVOLUTION[name]
         constants = disco.options(9, dim, dim, depthwise=False)

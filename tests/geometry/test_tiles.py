@@ -46,15 +46,19 @@ def test_every_query_meets_each_of_its_keys_once(
     neighborhood: Neighborhood, transposed: bool
 ) -> None:
     neighborhood = neighborhood.transpose if transposed else neighborhood
+    rings = [neighborhood.ring(r) for r in range(neighborhood.table.query.nphi.size)]
+    expected = [
+        sorted(i for i, w in zip(*row, strict=True) if w > -np.inf)
+        for ring in rings
+        for row in zip(*(a.tolist() for a in ring), strict=True)
+    ]
     for block, window in ((16, 32), (4, 8)):
         found = members(tiles.cut(neighborhood, block, window), neighborhood.queries)
-        for i, keys in enumerate(found):
-            weighty = neighborhood.indices(i)[neighborhood.weights(i) > 0]
-            assert sorted(keys) == sorted(weighty.tolist())
+        assert [sorted(keys) for keys in found] == expected
 
 
 @pytest.mark.parametrize(
-    "name", ["gauss:64x128", "gauss:128x256", "clenshaw_curtis:91x180", "H16", "O24"]
+    "name", ["gauss:64x128", "gauss:128x256", "clenshaw_curtis:91x180", "H8", "O16"]
 )
 def test_no_program_is_much_longer_than_the_mean_and_the_longest_come_first(name: str) -> None:
     grid = Grid.from_name(name)
@@ -84,7 +88,7 @@ def test_parts_of_a_split_tile_cover_it() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["gauss:32x64", "H16", "O24"])
+@pytest.mark.parametrize("name", ["gauss:32x64", "H8", "O16"])
 def test_estimate_counts_windows_nearly(name: str) -> None:
     grid = Grid.from_name(name)
     disk = Neighborhood.disk(grid, grid, grid.cutoff(7))

@@ -4,6 +4,8 @@ import pytest
 
 from tests.gpu import worker
 
+pytestmark = pytest.mark.slow
+
 ARCHITECTURES = [80, 90, 100]
 
 
@@ -13,11 +15,6 @@ def check(compiler, **case) -> None:
     assert found["spills"] == found["local"] == 0
 
 
-def test_kernel_runs_on_tensor_cores_without_spills(compiler) -> None:
-    check(compiler, name="forward", dim=64, dtype="bf16", architecture=80)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("dtype", ["fp16", "bf16"])
 @pytest.mark.parametrize("dim", [32, 64, 128])
@@ -28,7 +25,6 @@ def test_all_kernels_run_on_tensor_cores_without_spills(
     check(compiler, name=name, dim=dim, dtype=dtype, architecture=architecture)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("name", ["forward", "backward_queries", "backward_keys"])
 def test_soft_edges_and_masks_do_not_spill_either(name: str, architecture: int, compiler) -> None:
@@ -36,7 +32,6 @@ def test_soft_edges_and_masks_do_not_spill_either(name: str, architecture: int, 
     check(compiler, **case, SOFT=True, MASKED=True)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("name", ["convolve", "correlate"])
 def test_convolution_runs_on_tensor_cores_without_spills(
@@ -45,7 +40,6 @@ def test_convolution_runs_on_tensor_cores_without_spills(
     check(compiler, name=name, dim=64, dtype="bf16", architecture=architecture)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "constants"),
     [

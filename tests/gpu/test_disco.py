@@ -4,8 +4,8 @@ from tests.gpu import worker
 from tests.gpu.worker import Convolution
 
 EVERY_DAY = [
-    Convolution("gauss:4x8", "gauss:4x8", 1, 3, 5, batch=2),
-    Convolution("O2", "gauss:3x5", 3, 6, 1, "bf16"),
+    Convolution("gauss:4x8", "gauss:3x7", 1, 3, 5),
+    Convolution("O2", "gauss:3x5", 2, 4, 1, "bf16"),
 ]
 ALL = [
     Convolution(source, target, *channels, dtype)
@@ -17,7 +17,7 @@ ALL = [
         ("O4", "gauss:4x9"),
     ]
     for channels, dtype in [((1, 20, 40), "fp32"), ((2, 4, 3), "fp16"), ((4, 4, 1), "fp32")]
-]
+] + [Convolution("gauss:4x8", "gauss:4x8", 1, 3, 5, batch=2)]
 
 
 def check(case: Convolution, interpreter) -> None:
@@ -34,3 +34,8 @@ def test_kernel_matches_reference_in_value_and_gradients(case, interpreter) -> N
 @pytest.mark.parametrize("case", ALL, ids=str)
 def test_kernel_matches_reference_on_all_shapes(case, interpreter) -> None:
     check(case, interpreter)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_operators_are_registered_as_torch_expects(groups: int, interpreter) -> None:
+    interpreter.submit(worker.convolution_operators, groups).result()

@@ -195,8 +195,7 @@ def operator(case: Attention) -> None:
     expected = _by_reference([q, k, v, grad], nb, mask)
     module = sys.modules[op.__module__]
     with mock.patch.object(module, "_kernels", return_value=gpu):
-        tests = ("test_schema", "test_autograd_registration", "test_faketensor")
-        torch.library.opcheck(module._attention, (*leaves, mask, nb.name, 0.4), test_utils=tests)
+        torch.library.opcheck(module._attention, (*leaves, mask, nb.name, 0.4))
         out, lse = op(*leaves, nb, scale=0.4, key_mask=mask, return_lse=True)
         total = (out * grad).double().sum() + (lse * _weights(lse)).double().sum()
         found = _named((out, lse, *torch.autograd.grad(total, leaves)))
@@ -246,6 +245,19 @@ def convolution(case: Convolution, device: str = "") -> dict[str, tuple[float, f
         limit = 4 * torch.finfo(dtype).eps * b.abs().max().item()
         errors[name] = ((a.double() - b).abs().max().item(), limit)
     return errors
+
+
+def convolution_operators(groups: int) -> None:
+    """opcheck of both operators of a convolution."""
+    from spherule.ops.disco import gpu
+
+    stencil = Stencil.hats(Grid.gauss(3, 6), Grid.gauss(2, 5), radii=1, angles=1)
+    channels = 2 // groups
+    x = torch.randn(1, 2, stencil.in_grid.size, requires_grad=True)
+    dy = torch.randn(1, 2, stencil.out_grid.size, requires_grad=True)
+    weight = torch.randn(groups, channels, channels, stencil.basis, requires_grad=True)
+    torch.library.opcheck(gpu.convolve, (x, weight, stencil.name, False))
+    torch.library.opcheck(gpu.correlate, (x, dy, groups, stencil.name, False))
 
 
 def resources(name: str, dim: int, dtype: str, architecture: int, **constants) -> dict:

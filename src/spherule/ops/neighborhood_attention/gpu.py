@@ -25,11 +25,13 @@ STAGES = 3
 _SIZES = ((16, 32), (32, 32), (64, 32))
 
 
-def warps(block: int, width: int) -> int:
+def warps(block: int, width: int, dtype: torch.dtype) -> int:
     """For tiles of `block` centers with `width` channels: enough that compiled kernels keep
-    everything in registers (docs/gpu.md).
+    everything, or nearly so, in registers (docs/gpu.md).
     """
-    return 1 if block * width <= 512 else 4 if block * width <= 2048 else 8
+    if block * width <= 512 and dtype != torch.float32:
+        return 1
+    return 4 if block * width <= 2048 else 8
 
 
 def forward(
@@ -176,7 +178,7 @@ class _Call:
             "SOFT": self.soft,
             "MASKED": self.masked,
             "PRECISION": precision(),
-            "num_warps": warps(block, max(self.widths)),
+            "num_warps": warps(block, max(self.widths), self.like.dtype),
             "num_stages": STAGES,
         }
 
