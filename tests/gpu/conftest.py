@@ -26,6 +26,13 @@ def compiler() -> Iterator[ProcessPoolExecutor]:
         yield pool
 
 
+@pytest.fixture(scope="session")
+def device() -> Iterator[ProcessPoolExecutor]:
+    """A process with a GPU."""
+    with ProcessPoolExecutor(1, get_context("spawn"), worker.poison) as pool:
+        yield pool
+
+
 @pytest.fixture(autouse=True)
 def _triton() -> None:
     if importlib.util.find_spec("triton") is None:

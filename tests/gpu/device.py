@@ -57,7 +57,8 @@ def compiled_layers() -> None:
     expected = layers(x)
     layers, x = layers.cuda(), x.cuda()
     compiled = torch.compile(layers, fullgraph=True)
-    torch.testing.assert_close(compiled(x).cpu(), expected, rtol=1e-3, atol=1e-3)
+    # torch's own products may be TF32.
+    torch.testing.assert_close(compiled(x).cpu(), expected, rtol=0, atol=5e-3)
     with torch.autocast("cuda", torch.bfloat16):
         y = compiled(x)
     torch.testing.assert_close(y.float().cpu(), expected, rtol=0.05, atol=0.05)

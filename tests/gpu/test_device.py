@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tests.gpu import device
+from tests.gpu import device as on_device
 from tests.gpu.test_attention import ALL, EVERY_DAY
 from tests.gpu.test_disco import ALL as CONVOLUTIONS
 from tests.gpu.worker import Attention
@@ -27,24 +27,24 @@ def check(found: dict) -> None:
 
 
 @pytest.mark.parametrize("case", [*EVERY_DAY, *ALL, *LARGE], ids=str)
-def test_attention_matches_reference(case, compiler) -> None:
-    check(compiler.submit(device.attention, case).result())
+def test_attention_matches_reference(case, device) -> None:
+    check(device.submit(on_device.attention, case).result())
 
 
 @pytest.mark.parametrize("case", CONVOLUTIONS, ids=str)
-def test_convolution_matches_reference(case, compiler) -> None:
-    check(compiler.submit(device.convolution, case).result())
+def test_convolution_matches_reference(case, device) -> None:
+    check(device.submit(on_device.convolution, case).result())
 
 
 @pytest.mark.parametrize("case", LARGE, ids=str)
-def test_twice_the_same_gives_the_same_bits(case, compiler) -> None:
-    assert compiler.submit(device.repeated, case).result()
+def test_twice_the_same_gives_the_same_bits(case, device) -> None:
+    assert device.submit(on_device.repeated, case).result()
 
 
-def test_global_attention_takes_the_flash_kernel(compiler) -> None:
-    error, limit = compiler.submit(device.global_attention).result()
+def test_global_attention_takes_the_flash_kernel(device) -> None:
+    error, limit = device.submit(on_device.global_attention).result()
     assert error <= limit
 
 
-def test_layers_compile_and_autocast(compiler) -> None:
-    compiler.submit(device.compiled_layers).result()
+def test_layers_compile_and_autocast(device) -> None:
+    device.submit(on_device.compiled_layers).result()
