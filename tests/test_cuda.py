@@ -24,6 +24,12 @@ def on_cuda(dtype: torch.dtype) -> Tensor:
     return x
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="Triton has wheels for Linux only")
+def test_triton_is_there() -> None:
+    """Without it the tests of the kernels would skip."""
+    assert cuda.TRITON, cuda.kernels()
+
+
 def test_without_triton_the_reference_takes_over_with_one_warning(without_triton) -> None:
     attention = sys.modules[ops.neighborhood_attention.__module__]
     disco = sys.modules[ops.disco.__module__]

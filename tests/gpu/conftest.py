@@ -36,4 +36,4 @@ def device() -> Iterator[ProcessPoolExecutor]:
 @pytest.fixture(autouse=True)
 def _triton() -> None:
     if importlib.util.find_spec("triton") is None:
-        pytest.skip("Triton is not installed: it has no wheels for this platform")
+        pytest.skip("Triton is not installed")
