@@ -35,7 +35,7 @@ CONVOLUTION = {
     "convolve": triton_kernels.convolve,
     "correlate": triton_kernels.correlate,
 }
-TABLES = ("programs", "splits", "windows", "pairs", "arcs", "sources", "start")
+TABLES = ("programs", "splits", "windows", "pairs", "arcs", "sources", "start", "shape")
 FLOATS = ("lse", "delta", "grad_lse", "numbers", "values", "part", "part_out", "part_lse")
 NUMBERS = ("scale", "cutoff", "sharpness")
 FIELDS = ("q", "k", "v", "out", "grad_out", "dq", "dk", "dv", "x", "weight", "y", "dy")
@@ -78,7 +78,7 @@ def resources(
         options = {"num_warps": gpu.warps(block, width, dtype), "num_stages": gpu.STAGES}
     else:
         kernel = CONVOLUTION[name]
-        constants = disco.options(9, dim, dim, depthwise=False)
+        constants = disco.options(9, dim, dim, shifts=True, depthwise=False)
         options = {"num_warps": constants.pop("num_warps")}
     constants |= {n: 1 for n in kernel.arg_names if n.endswith("_d")} | given
     signature, attributes = {}, {}

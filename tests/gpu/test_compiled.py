@@ -51,6 +51,9 @@ def test_convolution_runs_on_tensor_cores_without_spills(
         ("convolve", {"DEPTHWISE": True}),
         ("correlate", {"DEPTHWISE": True}),
         ("convolve", {"PRECISION": "tf32"}),
+        ("convolve", {"SHIFTS": False}),
+        ("correlate", {"SHIFTS": False}),
+        ("correlate", {"SHIFTS": False, "DEPTHWISE": True}),
         # Numbers that are 1 become constants at a launch.
         ("forward", dict.fromkeys(("batch_heads", "heads", "queries", "parts", "mask_b"), 1)),
         ("backward_queries", dict.fromkeys(("batch_heads", "heads", "parts", "q_n", "k_n"), 1)),

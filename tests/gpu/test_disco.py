@@ -4,14 +4,15 @@ from tests.gpu import worker
 from tests.gpu.worker import Convolution
 
 EVERY_DAY = [
-    Convolution("gauss:4x8", "gauss:3x7", 1, 3, 5),
+    Convolution("gauss:3x32", "gauss:2x16", 1, 3, 5),
     Convolution("O2", "gauss:3x5", 2, 4, 1, "bf16"),
 ]
 ALL = [
     Convolution(source, target, *channels, dtype)
     for source, target in [
         ("gauss:6x12", "gauss:6x12"),
-        ("gauss:8x16", "gauss:4x8"),
+        ("gauss:8x32", "gauss:4x16"),
+        ("gauss:4x20", "gauss:5x80"),
         ("gauss:4x8", "clenshaw_curtis:7x13"),
         ("H2", "H2"),
         ("O4", "gauss:4x9"),

@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 
 from spherule.geometry.filters import Stencil
+from spherule.geometry.ring_pairs import RingPairs
+from spherule.ops.disco.plans import shifts_everywhere
 
 TILE = 64
 """Points of a tile, consecutive."""
@@ -23,20 +25,50 @@ _PARTS = 64
 
 
 class Tables(NamedTuple):
-    """Entries of psi, by tiles: entry e of hat k of tile t, for start[t, k] <= e < start[t, k + 1],
-    holds one source and value for each point of the tile; value 0 fills up.
+    """Entries of psi, by rows: those of hat k of row t are start[t, k] <= e < start[t, k + 1].
+
+    Where all rings shift into each other, a row is all points of a ring that do, `period` of them;
+    an entry is the first point and a column of a source ring, and a value. Else a row is a tile,
+    and an entry one source and value for each of its points; value 0 fills up.
     """
 
     sources: Tensor
     values: Tensor
     start: Tensor
+    shape: Tensor
+    """Tiles of a row, period, rows of a ring; columns to the next source, and in a source ring."""
     tiles: int
+    shifts: bool
 
 
 @lru_cache(maxsize=64)
 def tables(stencil: Stencil, transposed: bool, device: torch.device) -> Tables:
     pairs = stencil.pairs.transpose if transposed else stencil.pairs
-    entries, hats = pairs.entries(), stencil.basis
+    shifts = shifts_everywhere(stencil)
+    *arrays, tiles = (_by_rings if shifts else _by_tiles)(pairs, stencil.basis)
+    tensors = [torch.as_tensor(a, device=device) for a in arrays]
+    return Tables(tensors[0], tensors[1], tensors[2], tensors[3], tiles, shifts)
+
+
+def _by_rings(pairs: RingPairs, hats: int) -> tuple:
+    period = int(pairs.period[0])
+    phases, step = (int(g.nphi[0]) // period for g in (pairs.target, pairs.source))
+    r, s = pairs.ring[pairs.pair].T
+    group = (r * phases + pairs.phase) * hats + pairs.hat
+    order = np.argsort(group, kind="stable")
+    rows = pairs.target.nrings * phases
+    start = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=rows * hats))])
+    sources = np.stack([pairs.source.ringstart[s], pairs.column], axis=1)[order]
+    each = -(-period // TILE)
+    shape = np.array([each, period, phases, step, period * step])
+    values = pairs.value[order].astype(np.float32)
+    ints = (a.astype(np.int32) for a in (sources, start, shape))
+    sources, start, shape = ints
+    return sources, values, start, shape, rows * each
+
+
+def _by_tiles(pairs: RingPairs, hats: int) -> tuple:
+    entries = pairs.entries()
     tiles = -(-pairs.target.size // TILE)
     group = entries.target // TILE * hats + entries.hat
     # The n-th entry of a point under a hat.
@@ -48,17 +80,12 @@ def tables(stencil: Stencil, transposed: bool, device: torch.device) -> Tables:
     np.maximum.at(width, group, nth + 1)
     start = np.concatenate([[0], np.cumsum(width)])
     if start[-1] * TILE >= 2**31:
-        raise ValueError(f"{stencil!r}: too many entries for 32-bit tables")
+        raise ValueError(f"{pairs.target!r}: a stencil of too many entries for 32-bit tables")
     sources = np.zeros((start[-1], TILE), np.int32)
     values = np.zeros((start[-1], TILE), np.float32)
     place = start[group] + nth, target % TILE
     sources[place], values[place] = source, entries.value[order]
-    return Tables(
-        torch.as_tensor(sources, device=device),
-        torch.as_tensor(values, device=device),
-        torch.as_tensor(start.astype(np.int32), device=device),
-        tiles,
-    )
+    return sources, values, start.astype(np.int32), np.zeros(5, np.int32), tiles
 
 
 @torch.library.custom_op("spherule::disco_convolve", mutates_args=())
@@ -73,11 +100,11 @@ def convolve(x: Tensor, weight: Tensor, stencil: str, transposed: bool) -> Tenso
     if depthwise:
         groups, out, in_ = 1, groups, groups
     packed = weight.reshape(-1, hats).T if depthwise else weight.permute(0, 3, 1, 2)
-    settings = options(hats, in_, out, depthwise=depthwise)
+    settings = options(hats, in_, out, shifts=table.shifts, depthwise=depthwise)
     programs = (table.tiles, x.shape[0] * groups, -(-out // settings["OUT"]))
     with _on(x):
         _kernels().convolve[programs](
-            *(x.contiguous(), packed.contiguous(), y, *table[:3]),
+            *(x.contiguous(), packed.contiguous(), y, *table[:4]),
             *(groups, in_, out, x.shape[-1], points),
             **settings,
         )
@@ -94,7 +121,7 @@ def correlate(x: Tensor, dy: Tensor, groups: int, stencil: str, transposed: bool
         return x.new_zeros(shape)
     depthwise = _depthwise(shape)
     groups, out, in_ = (1, groups, groups) if depthwise else shape[:3]
-    settings = options(hats, in_, out, depthwise=depthwise)
+    settings = options(hats, in_, out, shifts=table.shifts, depthwise=depthwise)
     blocks = -(-in_ // settings["IN"]) * (1 if depthwise else -(-out // settings["OUT"]))
     each = -(-table.tiles // max(1, min(table.tiles, _PARTS)))
     chunks = -(-table.tiles // each)
@@ -102,7 +129,7 @@ def correlate(x: Tensor, dy: Tensor, groups: int, stencil: str, transposed: bool
     part = x.new_empty(chunks, *size, dtype=torch.float32)
     with _on(x):
         _kernels().correlate[(chunks, groups * hats, blocks)](
-            *(x.contiguous(), dy.contiguous(), part, *table[:3]),
+            *(x.contiguous(), dy.contiguous(), part, *table[:4]),
             *(batch, groups, in_, out, x.shape[-1], dy.shape[-1], table.tiles, each),
             **settings,
         )
@@ -168,12 +195,13 @@ def _block(channels: int, most: int) -> int:
     return min(most, max(16, 1 << (channels - 1).bit_length()))
 
 
-def options(hats: int, in_: int, out: int, *, depthwise: bool) -> dict:
+def options(hats: int, in_: int, out: int, *, shifts: bool, depthwise: bool) -> dict:
     """How the kernels are compiled for `in_` and `out` channels of a group."""
     # TF32 only where torch.set_float32_matmul_precision asks for it.
     precision = "ieee" if torch.get_float32_matmul_precision() == "highest" else "tf32"
     blocks = {"HATS": hats, "TILE": TILE, "IN": _block(in_, 32), "OUT": _block(out, 64)}
-    return {**blocks, "DEPTHWISE": depthwise, "PRECISION": precision, "num_warps": 8}
+    kinds = {"SHIFTS": shifts, "DEPTHWISE": depthwise, "PRECISION": precision}
+    return {**blocks, **kinds, "num_warps": 8}
 
 
 def _on(x: Tensor):  # type: ignore[no-untyped-def]
