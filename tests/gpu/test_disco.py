@@ -12,13 +12,16 @@ ALL = [
     for source, target in [
         ("gauss:6x12", "gauss:6x12"),
         ("gauss:8x32", "gauss:4x16"),
-        ("gauss:4x20", "gauss:5x80"),
         ("gauss:4x8", "clenshaw_curtis:7x13"),
         ("H2", "H2"),
         ("O4", "gauss:4x9"),
     ]
     for channels, dtype in [((1, 20, 40), "fp32"), ((2, 4, 3), "fp16"), ((4, 4, 1), "fp32")]
-] + [Convolution("gauss:4x8", "gauss:4x8", 1, 3, 5, batch=2)]
+] + [
+    Convolution("gauss:4x8", "gauss:4x8", 1, 3, 5, batch=2),
+    Convolution("gauss:3x16", "gauss:3x48", 2, 4, 3, "fp16"),
+    Convolution("gauss:3x16", "gauss:3x48", 4, 4, 1),
+]
 
 
 def check(case: Convolution, interpreter) -> None:
