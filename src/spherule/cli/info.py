@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 import spherule
-from spherule import native
+from spherule import cuda, native
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,16 @@ def _facts() -> list[tuple[str, str]]:
     threads = (
         f"{torch.get_num_threads()} of torch, which uses {torch.backends.cpu.get_cpu_capability()}"
     )
-    cuda = torch.cuda.get_device_name() if torch.cuda.is_available() else "not available"
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "not available"
     return [
         ("spherule", spherule.__version__),
         ("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
         ("torch", f"{torch.__version__}, numpy {np.__version__}"),
         ("threads", threads),
         ("OpenMP", openmp),
-        ("CUDA", cuda),
+        ("CUDA", device),
         ("kernels", _kernels()),
+        ("GPU kernels", cuda.kernels()),
     ]
 
 

@@ -55,6 +55,8 @@ class Grid:
     """The number of points."""
     shape: tuple[int, ...] = field(init=False)
     """What a field's last dimensions are: `(nlat, nlon)` where regular, else `(size,)`."""
+    weight_range: tuple[float, float] = field(init=False)
+    """The least and the largest quadrature weight."""
 
     def __post_init__(self) -> None:
         for name, dtype in (
@@ -70,7 +72,12 @@ class Grid:
         alike = np.all(self.nphi == self.nphi[0]) and np.all(self.phi0 == self.phi0[0])
         size = int(self.nphi.sum())
         shape = (self.theta.size, int(self.nphi[0])) if alike else (size,)
-        for name, value in (("regular", bool(alike)), ("size", size), ("shape", shape)):
+        for name, value in {
+            "regular": bool(alike),
+            "size": size,
+            "shape": shape,
+            "weight_range": (float(self.ring_weights.min()), float(self.ring_weights.max())),
+        }.items():
             object.__setattr__(self, name, value)
 
     @classmethod

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from spherule.grids import Grid
+from spherule.ops import flash
 from spherule.ops.neighborhood_attention import check_qkv
 
 # Each slice has its own gradients of all keys and values until they are added.
@@ -55,7 +56,8 @@ def global_attention(
 
     `scale` is 1 / sqrt(dim) by default. `key_mask` is true for the keys that count; a query without
     any gets zeros. With `return_lse` also the logarithm of the softmax denominator. Dropout and
-    `return_lse` leave torch's fused kernel: both hold all scores in memory.
+    `return_lse` leave torch's fused kernel: both hold all scores in memory. On GPUs, 16 bits
+    without mask and `return_lse` take torch's flash kernel.
     """
     if not isinstance(key_grid, Grid):
         raise TypeError(f"key_grid: expected a Grid, got {type(key_grid).__name__}")
@@ -67,8 +69,10 @@ def global_attention(
         dtype = torch.get_autocast_dtype(kind)
     scale = q.shape[-1] ** -0.5 if scale is None else float(scale)
     with torch.autocast(kind, enabled=False):
-        # 16 bits are too few for log weights; on a CPU they are not faster either. The CUDA kernels
-        # that want their log weights as key channels belong here.
+        if key_mask is None and not return_lse and _wants_flash(q, v, key_grid, dtype, scale):
+            q, k, v = (x.to(dtype) for x in (q, k, v))
+            return _flash(q, k, v, key_grid, scale, dropout_p)
+        # 16 bits are too few for log weights; on a CPU they are not faster either.
         wide = torch.promote_types(dtype, torch.float32)
         q, k, v = (x.to(dtype).to(wide) for x in (q, k, v))
         log_w = _log_weights(key_grid, key_mask, q)
@@ -86,6 +90,24 @@ def global_attention(
     if not return_lse:
         return out.to(dtype)
     return out.to(dtype), lse if empty is None else lse.masked_fill(empty[..., 0], -math.inf)
+
+
+def _wants_flash(q: Tensor, v: Tensor, grid: Grid, dtype: torch.dtype, scale: float) -> bool:
+    # A weight of 0 has no finite logarithm.
+    fits = grid.weight_range[0] > 0 and flash.takes(q.shape[-1], v.shape[-1], scale)
+    return _on_gpu(q) and fits and dtype in (torch.float16, torch.bfloat16)
+
+
+def _on_gpu(q: Tensor) -> bool:
+    return q.device.type == "cuda"
+
+
+def _flash(q: Tensor, k: Tensor, v: Tensor, grid: Grid, scale: float, dropout_p: float) -> Tensor:
+    log_w = None
+    if grid.weight_range[0] < grid.weight_range[1]:
+        like = q.detach().new_empty(0, dtype=torch.float32)
+        log_w = _grid_log_weights(grid.name, grid.size, like)
+    return flash.attention(q, k, v, log_w, scale, dropout_p)
 
 
 def _fused(

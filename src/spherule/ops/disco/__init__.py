@@ -6,8 +6,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from spherule import cuda
 from spherule.geometry.filters import Stencil
-from spherule.ops.disco import cpu, reference
+from spherule.ops.disco import cpu, gpu, reference
 from spherule.ops.disco.plans import shifts_everywhere
 
 _DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
@@ -30,9 +31,19 @@ def disco(
         x, weight = x.to(dtype), weight.to(dtype)
     if x.dtype != weight.dtype:
         raise TypeError(f"weight: expected {x.dtype}, the dtype of x, got {weight.dtype}")
-    run = _native if cpu.AVAILABLE and x.device.type == "cpu" else reference.disco
-    y = run(_full(x.flatten(2)), _full(weight), stencil).to(x.dtype)
+    flat = x.flatten(2)
+    if cpu.AVAILABLE and x.device.type == "cpu":
+        y = _native(_full(flat), _full(weight), stencil)
+    elif _on_gpu(x):
+        y = _triton(flat, weight, stencil)
+    else:
+        y = reference.disco(_full(flat), _full(weight), stencil)
+    y = y.to(x.dtype)
     return y.reshape(*y.shape[:2], *stencil.out_shape)
+
+
+def _on_gpu(x: Tensor) -> bool:
+    return x.device.type == "cuda" and x.dtype != torch.float64 and cuda.usable()
 
 
 def _native(x: Tensor, weight: Tensor, stencil: Stencil) -> Tensor:
@@ -48,6 +59,15 @@ def _native(x: Tensor, weight: Tensor, stencil: Stencil) -> Tensor:
         return cpu.gather(mixed.unflatten(1, (out_channels, basis)), name, False)
     under_hats = cpu.spread(x, name, False)
     return cpu.mix(under_hats.flatten(1, 2), weight.flatten(2), False)
+
+
+def _triton(x: Tensor, weight: Tensor, stencil: Stencil) -> Tensor:
+    """Filters and mixes at once."""
+    out_channels, group_channels, _ = weight.shape
+    groups = x.shape[1] // group_channels
+    if group_channels == 1 and out_channels > groups:
+        x, groups = x.repeat_interleave(out_channels // groups, dim=1), out_channels
+    return gpu.convolve(x, weight.unflatten(0, (groups, -1)), stencil.name, False)
 
 
 def _channels_first(in_channels: int, out_channels: int, groups: int, stencil: Stencil) -> bool:

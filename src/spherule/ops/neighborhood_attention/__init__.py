@@ -6,13 +6,14 @@ tensors, numbers and strings only; a name says all that defines a neighborhood, 
 program also runs in another process.
 """
 
+from types import ModuleType
 from typing import Any, Literal, overload
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from spherule import native
+from spherule import cuda, native
 from spherule.geometry.neighborhood import Neighborhood
 from spherule.ops.neighborhood_attention import cpu, reference
 
@@ -66,24 +67,31 @@ def neighborhood_attention(
     return (out, lse) if return_lse else out
 
 
-def _native(q: Tensor) -> bool:
-    """The one place that chooses: the library for CPU tensors where it is there, else the
-    reference.
+def _kernels(q: Tensor, v: Tensor) -> ModuleType | None:
+    """The one place that chooses: where they are there, the library for CPU tensors and Triton for
+    those on a GPU; else None, the reference.
     """
-    return q.device.type == "cpu" and native.load()[0] is not None
+    if q.device.type == "cpu":
+        return cpu if native.load()[0] is not None else None
+    if q.device.type == "cuda" and q.dtype != torch.float64 and cuda.usable():
+        # Imports Triton.
+        from spherule.ops.neighborhood_attention import gpu
+
+        return gpu if max(q.shape[-1], v.shape[-1]) <= gpu.WIDEST else None
+    return None
 
 
 @torch.library.custom_op("spherule::neighborhood_attention", mutates_args=())
 def _attention(
     q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None, neighborhood: str, scale: float
 ) -> tuple[Tensor, Tensor]:
-    nb = Neighborhood.from_name(neighborhood)
-    if not _native(q):
+    nb, kernels = Neighborhood.from_name(neighborhood), _kernels(q, v)
+    if kernels is None:
         with torch.autocast(q.device.type, enabled=False):
             out, lse = reference.neighborhood_attention(q, k, v, nb, scale, key_mask)
         return _layout(q, v).copy_(out), lse
     out, lse = _outputs(q, v)
-    cpu.forward(q, k, v, nb, scale, _contiguous(key_mask), out, lse)
+    kernels.forward(q, k, v, nb, scale, _contiguous(key_mask), out, lse)
     return out, lse
 
 
@@ -100,9 +108,9 @@ def _attention_backward(
     neighborhood: str,
     scale: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    nb = Neighborhood.from_name(neighborhood)
+    nb, kernels = Neighborhood.from_name(neighborhood), _kernels(q, v)
     grads = (_layout(q, q), _layout(k, k), _layout(v, v))
-    if not _native(q):
+    if kernels is None:
         with torch.autocast(q.device.type, enabled=False):
             # torch.func, since inside an operator autograd itself is off.
             _, vjp = torch.func.vjp(  # type: ignore[misc]
@@ -116,7 +124,7 @@ def _attention_backward(
                 grad.copy_(value)
     else:
         mask, grad_lse = _contiguous(key_mask), _contiguous(grad_lse)
-        cpu.backward(q, k, v, nb, scale, mask, out, lse, grad_out, grad_lse, grads)
+        kernels.backward(q, k, v, nb, scale, mask, out, lse, grad_out, grad_lse, grads)
     return grads
 
 
