@@ -135,16 +135,11 @@ def _slices(q: Tensor) -> int:
     and heads among threads, and with fewer than threads hands each of its many small products to
     all of them.
     """
-    if q.device.type != "cpu":
+    # A compiled program serves any number of threads.
+    if torch.compiler.is_compiling() or q.device.type != "cpu":
         return 1
     tasks = max(1, q.shape[0] * q.shape[1])
-    return min(-(-_threads() // tasks), _MOST_SLICES, max(1, q.shape[2]))
-
-
-# A compiled program keeps the number that it was made with.
-@torch.compiler.assume_constant_result
-def _threads() -> int:
-    return torch.get_num_threads()
+    return min(-(-torch.get_num_threads() // tasks), _MOST_SLICES, max(1, q.shape[2]))
 
 
 def _explicit(
