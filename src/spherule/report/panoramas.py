@@ -76,8 +76,8 @@ def _depth(
     worst = max(float(np.nanquantile(e.abs().numpy(), 0.99)) for e in errors)
     columns: list[tuple[str, Any]] = [("image", _photographs(problem, batch))]
     columns += [("truth (m)", truth.numpy())]
-    for title, m, e in zip(titles, metres, errors, strict=True):
-        columns += [(f"{title} (m)", m.numpy()), (f"error of {title} (m)", e.numpy())]
+    columns += [(f"{t} (m)", m.numpy()) for t, m in zip(titles, metres, strict=True)]
+    columns += [(f"error of {t} (m)", e.numpy()) for t, e in zip(titles, errors, strict=True)]
     return [
         section(
             "Examples",
@@ -138,7 +138,7 @@ def _examples(
             ax.set(xticks=[], yticks=[])
             for spine in ax.spines.values():
                 spine.set_visible(False)
-        axes[0, j].set_title(title, fontsize=10)
+        axes[0, j].set_title(title.replace("error of ", "error of\n"), fontsize=10)
     if legend:
         class_legend(figure, legend)
     for kind, label in (("depth", "depth (m)"), ("error", "error (m)")):

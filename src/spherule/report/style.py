@@ -27,7 +27,7 @@ _CSS = """
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--tint); color: var(--ink);
        font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
-main { max-width: 1080px; margin: 0 auto; padding: 2.5rem 1.5rem 4rem; }
+main { max-width: 1140px; margin: 0 auto; padding: 2.5rem 1.5rem 4rem; }
 h1 { font-size: 2rem; line-height: 1.2; margin: 0 0 .4rem; letter-spacing: -.01em; }
 h2 { font-size: 1.25rem; margin: 0 0 .5rem; }
 p { margin: .4rem 0 .8rem; max-width: 46rem; }
@@ -40,10 +40,10 @@ figure img { width: 100%; height: auto; display: block; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: .9rem;
         font-variant-numeric: tabular-nums; }
-th, td { padding: .5rem .6rem; text-align: right; border-bottom: 1px solid var(--line);
+th, td { padding: .5rem .45rem; text-align: right; border-bottom: 1px solid var(--line);
          white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
-th { color: var(--soft); font-weight: 600; }
+th { color: var(--soft); font-weight: 600; white-space: normal; vertical-align: bottom; }
 td.best { font-weight: 700; color: var(--mark); }
 .cards { display: flex; flex-wrap: wrap; gap: .8rem; margin: 1rem 0; }
 .card { flex: 1 1 12rem; background: var(--paper); border: 1px solid var(--line);

@@ -109,4 +109,5 @@ def results_table(directories: Sequence[Path]) -> ResultsTable:
 
 
 def _mean_and_deviation(value: dict[str, float]) -> Cell:
-    return Cell(f"{value['mean']:.4f} ± {value['std']:.4f}", value["mean"])
+    digits = 4 if abs(value["mean"]) < 0.1 else 3
+    return Cell(f"{value['mean']:.{digits}f} ± {value['std']:.{digits}f}", value["mean"])
