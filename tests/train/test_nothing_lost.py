@@ -254,3 +254,17 @@ def test_a_directory_with_a_run_is_never_overwritten_by_chance(tmp_path: Path, f
 def test_resuming_nothing_says_how_to_begin(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"holds no run.*spherule train"):
         train(tiny(), tmp_path / "nothing", resume=True)
+
+
+def test_a_run_that_cannot_begin_leaves_no_run_behind(tmp_path: Path, finished: Path) -> None:
+    from spherule.train import RunConfig, SegmentationTask
+
+    config = RunConfig(SegmentationTask(), tiny().model)
+    with pytest.raises(ValueError, match="no panoramas"):
+        train(config, tmp_path / "new", say=lambda text: None)
+    assert not (tmp_path / "new" / "config.json").exists()
+    directory = tmp_path / "run"
+    shutil.copytree(finished, directory)
+    with pytest.raises(ValueError, match="no panoramas"):
+        train(config, directory, overwrite=True, say=lambda text: None)
+    assert losses(directory) == losses(finished)

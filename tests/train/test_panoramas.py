@@ -51,7 +51,7 @@ def test_a_resumed_run_sees_the_same_augmented_samples(trained: Path, tmp_path: 
     config = Run.open(trained).config
     half = replace(config, training=replace(config.training, epochs=2, schedule="constant"))
     whole = replace(half, training=replace(half.training, epochs=3))
-    store = {"data": trained / "rooms.zarr"}
+    store = {"data": trained / "rooms-24-16x32.zarr"}
     half, whole = (replace(c, task=replace(c.task, **store)) for c in (half, whole))
     train(half, tmp_path / "a", say=silent)
     train(whole, tmp_path / "a", resume=True, say=silent)

@@ -180,6 +180,7 @@ def test_a_rollout_starts_from_the_one_step_error_and_beats_nothing_at_first(for
     run = Run.open(forecast[1])
     problem = run.data()
     assert isinstance(problem, FieldProblem)
+    assert roll_out(problem, run.model, 1, samples=50).hours.size == 1  # as many as there are
     rollout = roll_out(problem, run.model, 2, samples=2)
     assert rollout.hours.tolist() == [1.0, 2.0]
     x, y = (

@@ -135,7 +135,7 @@ def _maps(problem: FieldProblem, titles: Sequence[str], seen: Seen, variable: in
         label = f"{name} ({unit})" if unit else name
         figure.colorbar(drawn["field"], ax=axes[0, :], shrink=0.85, label=label)
         figure.colorbar(drawn["error"], ax=axes[1, :], shrink=0.85, label=f"error of {label}")
-        figure.suptitle(f"{name.capitalize()}, {hours:g} h ahead, {words}", fontsize=13)
+        figure.suptitle(f"{name}, {hours:g} h ahead, {words}", fontsize=13)
         markup += embedded(figure, f"Maps of {name}: input, truth, predictions and errors, {words}")
     return markup
 

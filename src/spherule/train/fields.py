@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.utils.data import Dataset
 
 from spherule.data import ShallowWaterConfig, ShallowWaterDataset, Statistics
 from spherule.data.forecast import ForecastDataset
@@ -80,7 +79,7 @@ class FieldProblem(Problem):
             "lead": f"{self.lead:g}s",
         }
 
-    def followed(self, leads: int) -> Dataset[Any]:
+    def followed(self, leads: int) -> Any:
         """The test samples with so many targets."""
         raise NotImplementedError
 
@@ -137,7 +136,7 @@ class ShallowWaterProblem(FieldProblem):
             for s in (VALIDATION_SEED, TEST_SEED)
         )
 
-    def followed(self, leads: int) -> Dataset[Any]:
+    def followed(self, leads: int) -> Any:
         """The test samples with so many targets."""
         return ShallowWaterDataset(
             self.config, seed=TEST_SEED, statistics=self.statistics, leads=leads
@@ -202,7 +201,7 @@ class ForecastProblem(FieldProblem):
         self.test, self.test_samples = test, len(test)
         self.lead = float(training.lead / np.timedelta64(1, "s"))
 
-    def followed(self, leads: int) -> Dataset[Any]:
+    def followed(self, leads: int) -> Any:
         """The test samples with so many targets."""
         return self._part(self.task.training_part + self.task.validation_part, 1.0, leads)
 

@@ -13,8 +13,6 @@ from spherule.data.rooms import Rooms, RoomsConfig
 from spherule.data.stanford import FOLDS
 from spherule.train.problem import Problem, Repeated, Say
 
-ROOMS = "rooms.zarr"
-
 
 @dataclass(frozen=True)
 class PanoramaTask:
@@ -42,7 +40,7 @@ class PanoramaTask:
                 f"  spherule data rooms --samples 1621 --size {self.size} --out pano.zarr\n"
                 "or --rooms 200 to render rooms for this run"
             )
-        path = directory / ROOMS
+        path = directory / f"rooms-{self.rooms}-{self.size}.zarr"
         if not path.exists():
             say(f"rendering {self.rooms} rooms of {self.size} into {path}")
             rooms = Rooms(RoomsConfig(size=self.size), samples=self.rooms)

@@ -32,12 +32,13 @@ class Rollout:
 
 @torch.no_grad()
 def roll_out(problem: FieldProblem, model: Model, leads: int, *, samples: int = 4) -> Rollout:
-    """Follow some test samples for so many leads. It ends early, with what there is, should the
-    model's fields cease to be finite.
+    """Follow some test samples, or as many as there are, for so many leads. It ends early, with
+    what there is, should the model's fields cease to be finite.
     """
     model.eval()
     dataset = problem.followed(leads)
-    start, *truth = first_samples(dataset, samples)
+    there = samples if problem.endless else min(samples, len(dataset))
+    start, *truth = first_samples(dataset, there)
     state, predictions = start, []
     for _ in range(leads):
         state = problem.step(model, state)

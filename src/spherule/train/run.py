@@ -54,8 +54,12 @@ def train(
     device = ranks.choose_device(config.training.device)
     with ranks.process_group(device) as (rank, world):
         if rank == 0:
-            _prepare(config, directory, resume=resume, overwrite=overwrite)
+            _require_free(config, directory, resume=resume, overwrite=overwrite)
+            directory.mkdir(parents=True, exist_ok=True)
             problem = config.task.open(config.training.seed, directory, say)
+            if overwrite:
+                _clear(directory)
+            config.save(directory / CONFIG)
         ranks.wait()
         if rank != 0:
             problem = config.task.open(config.training.seed, directory)
@@ -131,7 +135,8 @@ def recorded_config(directory: Path) -> RunConfig:
     return RunConfig.load(_require_run(directory) / CONFIG)
 
 
-def _prepare(config: RunConfig, directory: Path, *, resume: bool, overwrite: bool) -> None:
+def _require_free(config: RunConfig, directory: Path, *, resume: bool, overwrite: bool) -> None:
+    """This run may go into the directory."""
     there = (directory / CONFIG).exists()
     if resume and overwrite:
         raise ValueError("--resume and --overwrite exclude each other")
@@ -147,13 +152,14 @@ def _prepare(config: RunConfig, directory: Path, *, resume: bool, overwrite: boo
         raise FileExistsError(
             f"{directory} already holds a run: --resume goes on with it, --overwrite begins anew"
         )
-    directory.mkdir(parents=True, exist_ok=True)
-    if overwrite:
-        for name in (CONFIG, PROBLEM, EVALUATION, METRICS):
-            (directory / name).unlink(missing_ok=True)
-        for name in (CHECKPOINTS, "tensorboard"):
-            shutil.rmtree(directory / name, ignore_errors=True)
-    config.save(directory / CONFIG)
+
+
+def _clear(directory: Path) -> None:
+    """Remove a run's own files, and nothing else."""
+    for name in (CONFIG, PROBLEM, EVALUATION, METRICS):
+        (directory / name).unlink(missing_ok=True)
+    for name in (CHECKPOINTS, "tensorboard"):
+        shutil.rmtree(directory / name, ignore_errors=True)
 
 
 def _found(directory: Path, say: Say) -> Checkpoint | None:
