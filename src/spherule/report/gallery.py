@@ -8,6 +8,7 @@ import torch
 from spherule import ops
 from spherule.grids import Grid
 from spherule.report.maps import draw_map
+from spherule.report.style import pyplot
 
 GRIDS = ("gauss:24x48", "clenshaw_curtis:25x48", "H12", "O16")
 LMAX = 90
@@ -16,11 +17,7 @@ MEASURED = 23  # what all four can resolve
 
 def draw_gallery(path: Path, *, seed: int = 0) -> Path:
     """Draw the figure and return where it is."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
+    plt = pyplot()
     spectrum = ops.matern_spectrum(LMAX, length=0.25, smoothness=0.9)
     coeffs = ops.random_coeffs(spectrum, generator=torch.Generator().manual_seed(seed))
     figure = plt.figure(figsize=(13, 8.6), layout="constrained")

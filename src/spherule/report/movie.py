@@ -11,6 +11,7 @@ from spherule.grids import Grid
 from spherule.pde import ShallowWater
 from spherule.pde.initial_states import case_named, mountain
 from spherule.report.maps import Projection, draw_map
+from spherule.report.style import pyplot
 
 LMAX = 85
 EVERY = 3 * 3600  # seconds between frames
@@ -31,9 +32,6 @@ def draw_movie(
     if not days > 0:
         raise ValueError(f"days={days} must be positive")
     state = case_named(case)(lmax)
-    import matplotlib
-
-    matplotlib.use("Agg")
     from PIL import Image
 
     grid = Grid.gauss(2 * lmax + 2, 4 * lmax + 4)
@@ -66,8 +64,7 @@ def draw_movie(
 def _frame(
     vorticity: torch.Tensor, grid: Grid, day: float, case: str, limit: float, pixels: int
 ) -> io.BytesIO:
-    import matplotlib.pyplot as plt
-
+    plt = pyplot()
     projection, centre = _VIEWS.get(case, ("mollweide", (0.0, 0.0)))
     width = 1.0 if projection == "orthographic" else 1.8
     figure, ax = plt.subplots(figsize=(width * pixels / 100, 1.08 * pixels / 100))

@@ -9,6 +9,7 @@ from spherule.geometry import Neighborhood
 from spherule.geometry.interpolation import nearest_points
 from spherule.grids import Grid
 from spherule.report.maps import draw_map, facing
+from spherule.report.style import pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -74,7 +75,7 @@ def plot_neighborhood(
     path: Path, grid: Grid, cutoff: float, at: tuple[float, float], *, edge_width: float = 0.0
 ) -> str:
     """Draw one disk on the globe, weighted by quadrature, into a file, and say what it holds."""
-    plt = _pyplot()
+    plt = pyplot()
     neighborhood = Neighborhood.disk(grid, grid, cutoff, edge_width=edge_width)
     figure, (globe, near) = plt.subplots(1, 2, figsize=(13, 6), layout="constrained")
     outer = neighborhood.cutoff + neighborhood.edge_width / 2
@@ -98,7 +99,7 @@ def plot_panels(path: Path) -> None:
     """The paper's comparison near a pole: a planar window, a disk without weights, with weights,
     and with a soft edge.
     """
-    plt = _pyplot()
+    plt = pyplot()
     grid, at = Grid.gauss(48, 96), (78.0, 20.0)
     cutoff = grid.cutoff(7)
     panels = [
@@ -115,12 +116,3 @@ def plot_panels(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
     plt.close(figure)
-
-
-def _pyplot():  # type: ignore[no-untyped-def]
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    return plt
