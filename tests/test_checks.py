@@ -1,0 +1,83 @@
+"""The vocabulary of checks: right values pass, wrong ones are named."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pytest
+
+from spherule import checks
+
+
+@dataclass(frozen=True)
+class Settings:
+    kind: Literal["sphere", "plane"] = "sphere"
+    count: int = 1
+    rate: float = 0.5
+    flag: bool = False
+    widths: tuple[int, ...] = (1, 2)
+    cutoff: float | None = None
+    data: Path | None = None
+
+    def __post_init__(self) -> None:
+        checks.config(self)
+
+
+def test_what_fits_is_returned_in_its_own_type() -> None:
+    assert checks.integer("n", np.int64(3), low=3, high=3) == 3
+    assert checks.number("x", 2, above=1, below=3) == 2.0
+    assert type(checks.number("x", np.float32(0.5))) is float
+    assert checks.choice("k", "a", ("a", "b")) == "a"
+    assert checks.instance("p", Path("x"), Path, str) == Path("x")
+    Settings(rate=1, widths=(), cutoff=2, data=Path("a"))
+
+
+@pytest.mark.parametrize("value", [True, 1.0, "1", None, math.nan])
+def test_what_is_no_integer_is_refused(value: object) -> None:
+    with pytest.raises(TypeError, match=r"n=.* must be an integer, got"):
+        checks.integer("n", value)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_a_number_is_finite(value: float) -> None:
+    with pytest.raises(ValueError, match=r"x=.* must be finite"):
+        checks.number("x", value)
+
+
+@pytest.mark.parametrize("value", ["1", None, True, 1j, [1.0]])
+def test_what_is_no_number_is_refused(value: object) -> None:
+    with pytest.raises(TypeError, match=r"x=.* must be a number"):
+        checks.number("x", value)
+
+
+def test_bounds_are_named_and_open_ones_exclude() -> None:
+    with pytest.raises(ValueError, match=r"n=0 must be >= 1 and <= 4"):
+        checks.integer("n", 0, low=1, high=4)
+    for value in (0.0, 1.0):
+        with pytest.raises(ValueError, match=r"must be > 0 and < 1"):
+            checks.number("x", value, above=0, below=1)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("kind", "Sphere", r"kind='Sphere' is not one of 'sphere', 'plane'"),
+        ("kind", None, r"kind=None is not one of"),
+        ("count", 1.5, r"count=1.5 must be an integer, got float"),
+        ("count", True, r"count=True must be an integer, got bool"),
+        ("rate", "0.5", r"rate='0.5' must be a number, got str"),
+        ("rate", math.nan, r"rate=nan must be finite"),
+        ("flag", 1, r"flag=1 must be a bool, got int"),
+        ("widths", [1], r"widths=\[1\] must be a tuple, got list"),
+        ("widths", (1, "2"), r"widths\[1\]='2' must be an integer, got str"),
+        ("cutoff", "far", r"cutoff='far' must be a number"),
+        ("data", 3, r"data=3 must be a Path, got int"),
+    ],
+)
+def test_a_config_refuses_what_its_annotations_do_not_say(
+    field: str, value: object, words: str
+) -> None:
+    with pytest.raises((TypeError, ValueError), match=words):
+        Settings(**{field: value})  # type: ignore[arg-type]
