@@ -1,20 +1,24 @@
 """Layers: thin modules that own Parameters and refer to geometry."""
 
-from spherule.nn.attention import PlanarAttention, Projection, SphericalAttention
+from spherule.nn.attention import SphericalAttention
 from spherule.nn.blocks import Block, DropPath, Mlp
 from spherule.nn.disco import DiscoConv
 from spherule.nn.embedding import LearnedEmbedding, SequenceEmbedding, SpectralEmbedding
-from spherule.nn.norm import ChannelNorm, PlainInstanceNorm, SphericalInstanceNorm
-from spherule.nn.planar import PlanarConv
+from spherule.nn.norm import ChannelNorm, SphericalInstanceNorm
+from spherule.nn.placed import Bound, Placed, place
+from spherule.nn.planar import PlainInstanceNorm, PlanarAttention, PlanarConv
+from spherule.nn.projection import Projection
 from spherule.nn.resample import Resample
 
 __all__ = [
     "Block",
+    "Bound",
     "ChannelNorm",
     "DiscoConv",
     "DropPath",
     "LearnedEmbedding",
     "Mlp",
+    "Placed",
     "PlainInstanceNorm",
     "PlanarAttention",
     "PlanarConv",
@@ -24,4 +28,5 @@ __all__ = [
     "SpectralEmbedding",
     "SphericalAttention",
     "SphericalInstanceNorm",
+    "place",
 ]

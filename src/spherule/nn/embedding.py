@@ -9,9 +9,10 @@ from torch import Tensor, nn
 
 from spherule.geometry.harmonics import legendre_rows
 from spherule.grids import Grid
+from spherule.nn.placed import Bound, Placed
 
 
-class _Embedding(nn.Module):
+class _Embedding(Placed):
     embedding: Tensor
 
     def forward(
@@ -25,8 +26,12 @@ class SpectralEmbedding(_Embedding):
 
     def __init__(self, channels: int, grid: Grid) -> None:
         super().__init__()
-        lmax = math.isqrt(max(channels - 1, 0))
-        theta, phi = grid.point_theta, grid.point_phi
+        self.channels = channels
+        self.place(grid)
+
+    def place(self, grid: Grid) -> None:
+        lmax = math.isqrt(max(self.channels - 1, 0))
+        phi = grid.point_phi
         harmonics = []
         for l, row in enumerate(legendre_rows(lmax, grid.theta)):
             p = np.repeat(row, grid.nphi, axis=-1)
@@ -34,14 +39,11 @@ class SpectralEmbedding(_Embedding):
                 wave = np.cos(m * phi) if m >= 0 else np.sin(-m * phi)
                 scale = 1.0 if m == 0 else math.sqrt(2) * (-1) ** m
                 harmonics.append(scale * p[abs(m)] * wave)
-        table = np.stack(harmonics[:channels]).reshape(channels, *grid.shape)
-        assert theta.size == table[0].size
-        self.register_buffer(
-            "embedding", torch.tensor(table, device="cpu").float(), persistent=False
-        )
+        table = np.stack(harmonics[: self.channels]).reshape(self.channels, *grid.shape)
+        self.set_table("embedding", torch.tensor(table, device="cpu").float())
 
 
-class LearnedEmbedding(_Embedding):
+class LearnedEmbedding(Bound, _Embedding):
     """A Parameter a point and channel: bound to its grid."""
 
     def __init__(self, channels: int, grid: Grid) -> None:
@@ -49,7 +51,7 @@ class LearnedEmbedding(_Embedding):
         self.embedding = nn.Parameter(0.02 * torch.randn(channels, *grid.shape))
 
 
-class SequenceEmbedding(_Embedding):
+class SequenceEmbedding(Bound, _Embedding):
     """Sines and cosines of the point's place in the sequence, at frequencies from 1 to 1e-4."""
 
     def __init__(self, channels: int, grid: Grid) -> None:
@@ -58,6 +60,4 @@ class SequenceEmbedding(_Embedding):
         angle = np.arange(grid.size) * frequency[:, None]
         table = np.where(np.arange(channels)[:, None] % 2, np.cos(angle), np.sin(angle))
         table = table.reshape(channels, *grid.shape)
-        self.register_buffer(
-            "embedding", torch.tensor(table, device="cpu").float(), persistent=False
-        )
+        self.set_table("embedding", torch.tensor(table, device="cpu").float())
