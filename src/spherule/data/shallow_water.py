@@ -88,6 +88,15 @@ class Statistics:
     mean: tuple[float, ...]
     std: tuple[float, ...]
 
+    @classmethod
+    def from_metadata(
+        cls, metadata: dict[str, Any] | None, prefix: str = ""
+    ) -> "Statistics | None":
+        """Those that a run has kept, if it has."""
+        if metadata is None or f"{prefix}mean" not in metadata:
+            return None
+        return cls(tuple(metadata[f"{prefix}mean"]), tuple(metadata[f"{prefix}std"]))
+
     def normalise(self, fields: Shaped[Tensor, "..."], grid: Grid) -> Shaped[Tensor, "..."]:
         """Fields `(..., 3, *grid.shape)` in deviations from the mean."""
         mean, std = self._columns(fields, grid)

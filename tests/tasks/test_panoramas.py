@@ -9,26 +9,25 @@ import pytest
 import torch
 from PIL import Image
 
-from spherule.models import SphericalSegformerConfig, SphericalTransformerConfig
+from spherule.models import SegformerConfig, TransformerConfig
 from spherule.report.page import write_report
-from spherule.train import DepthTask, Run, RunConfig, SegmentationTask, Training, train
-from spherule.train.predict_image import predict_image
-from tests.train.conftest import losses, validations
+from spherule.runs import Run, predict, train
+from spherule.tasks import DepthConfig, SegmentationConfig
+from spherule.train import RunConfig, TrainingConfig
+from tests.tiny import losses, silent, validations
 
 pytest.importorskip("zarr", reason="Zarr 3 needs Python 3.11")
 ROOMS = {"rooms": 24, "size": "16x32", "fold": "1"}
-TRAINING = Training(epochs=4, batch=4, optimizer="adamw", learning_rate=5e-3, schedule="cosine")
-SEGFORMER = SphericalSegformerConfig(widths=(8, 16), depths=(1, 1), heads=(1, 2), drop_path=0.1)
+TRAINING = TrainingConfig(
+    epochs=4, batch=4, optimizer="adamw", learning_rate=5e-3, schedule="cosine"
+)
+SEGFORMER = SegformerConfig(widths=(8, 16), depths=(1, 1), heads=(1, 2), drop_path=0.1)
 CONFIGS = {
-    "seg": RunConfig(SegmentationTask(**ROOMS), SEGFORMER, TRAINING, recipe="seg/test"),
+    "seg": RunConfig(SegmentationConfig(**ROOMS), SEGFORMER, TRAINING, recipe="seg/test"),
     "depth": RunConfig(
-        DepthTask(**ROOMS), SphericalTransformerConfig(width=16, depth=1), TRAINING, "depth/test"
+        DepthConfig(**ROOMS), TransformerConfig(width=16, depth=1), TRAINING, "depth/test"
     ),
 }
-
-
-def silent(text: str) -> None:
-    pass
 
 
 @pytest.fixture(scope="module", params=list(CONFIGS))
@@ -36,7 +35,7 @@ def trained(request, tmp_path_factory) -> Path:
     torch.set_num_threads(1)
     directory = tmp_path_factory.mktemp(request.param) / "run"
     said: list[str] = []
-    train(CONFIGS[request.param], directory, say=said.append)
+    train(CONFIGS[request.param], directory, log=said.append)
     assert "rendering 24 rooms of 16x32" in said[0]
     return directory
 
@@ -53,9 +52,9 @@ def test_a_resumed_run_sees_the_same_augmented_samples(trained: Path, tmp_path: 
     whole = replace(half, training=replace(half.training, epochs=3))
     store = {"data": trained / "rooms-24-16x32.zarr"}
     half, whole = (replace(c, task=replace(c.task, **store)) for c in (half, whole))
-    train(half, tmp_path / "a", say=silent)
-    train(whole, tmp_path / "a", resume=True, say=silent)
-    train(whole, tmp_path / "b", say=silent)
+    train(half, tmp_path / "a", log=silent)
+    train(whole, tmp_path / "a", resume=True, log=silent)
+    train(whole, tmp_path / "b", log=silent)
     assert losses(tmp_path / "a") == losses(tmp_path / "b")
 
 
@@ -71,7 +70,7 @@ def test_a_panorama_image_gives_an_image_of_its_size(trained: Path, tmp_path, si
     noise = np.random.default_rng(0).integers(0, 255, (size[1], size[0], 3), dtype=np.uint8)
     Image.fromarray(noise).save(tmp_path / "in.jpg")
     run = Run.open(trained)
-    predict_image(run, tmp_path / "in.jpg", tmp_path / "out.png")
+    predict(run, tmp_path / "in.jpg", tmp_path / "out.png")
     with Image.open(tmp_path / "out.png") as image:
         assert image.size == size
         pixels = np.array(image)
@@ -93,13 +92,13 @@ def test_bad_images_are_named(trained: Path, finished: Path, tmp_path: Path) -> 
         ("no.png", "does not exist"),
     ):
         with pytest.raises((ValueError, OSError), match=words):
-            predict_image(run, tmp_path / name, tmp_path / "out.png")
+            predict(run, tmp_path / name, tmp_path / "out.png")
     with pytest.raises(ValueError, match=r"ends in \.png"):
-        predict_image(run, tmp_path / "square.png", tmp_path / "out.jpg")
-    with pytest.raises(ValueError, match="reads fields, not images"):
-        predict_image(Run.open(finished), tmp_path / "square.png", tmp_path / "out.png")
+        predict(run, tmp_path / "square.png", tmp_path / "out.jpg")
+    with pytest.raises(ValueError, match="cannot be read as h5netcdf"):
+        predict(Run.open(finished), tmp_path / "square.png", tmp_path / "out.png")
 
 
 def test_without_data_the_commands_that_make_them_are_named() -> None:
     with pytest.raises(ValueError, match=r"spherule data stanford --root.*\n.*spherule data rooms"):
-        SegmentationTask().open(0)
+        SegmentationConfig().open(0)

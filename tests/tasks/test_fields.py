@@ -8,21 +8,15 @@ import pytest
 import torch
 
 from spherule.data.forecast import Layout, open_fields
-from spherule.models import PlanarTransformerConfig, SphericalTransformerConfig
-from spherule.train import ForecastTask, Run, RunConfig, Training, train
-from spherule.train.evaluate import evaluate, evaluated
-from spherule.train.fields import FieldProblem
-from spherule.train.predict import predict_fields
-from spherule.train.rollout import roll_out
+from spherule.models import TransformerConfig
+from spherule.runs import Run, evaluate, evaluated, predict, roll_out, train
+from spherule.tasks import ForecastConfig
+from spherule.train import RunConfig, TrainingConfig
 from tests.fields import era5_like
-from tests.train.conftest import losses
+from tests.tiny import losses, silent
 
 xr = pytest.importorskip("xarray")
 pytest.importorskip("zarr", reason="Zarr 3 needs Python 3.11")
-
-
-def silent(text: str) -> None:
-    pass
 
 
 @pytest.fixture(scope="module", params=["era5", "cells"])
@@ -33,21 +27,21 @@ def forecast(request, tmp_path_factory) -> tuple[Path, Path]:
     path = directory / "mine.nc"
     era5_like(request.param, times=40).to_netcdf(path, engine="h5netcdf")
     config = RunConfig(
-        ForecastTask(path, ("z", "t"), static=("orography",), lead="1h"),
-        SphericalTransformerConfig(width=16, depth=1, residual=True),
-        Training(epochs=4, batch=4, learning_rate=3e-3, schedule="cosine"),
+        ForecastConfig(path, ("z", "t"), static=("orography",), lead="1h"),
+        TransformerConfig(width=16, depth=1, skip="identity"),
+        TrainingConfig(epochs=4, batch=4, learning_rate=3e-3, schedule="cosine"),
         recipe="forecast/test",
     )
-    return path, train(config, directory / "run", say=silent)
+    return path, train(config, directory / "run", log=silent)
 
 
 def test_a_users_own_data_are_learned(forecast) -> None:
     run = Run.open(forecast[1])
     values = [loss for _, loss in losses(forecast[1])]
     assert np.mean(values[-4:]) < 0.7 * values[0]
-    assert run.problem["variables"] == ["z", "t"]
-    assert run.problem["units"] == ["m2 s-2", "K"]
-    assert run.model.config.in_channels == 3
+    assert run.metadata["variables"] == ["z", "t"]
+    assert run.metadata["units"] == ["m2 s-2", "K"]
+    assert run.model.in_channels == 3
 
 
 @pytest.mark.parametrize("suffix", [".nc", ".zarr"])
@@ -56,7 +50,7 @@ def test_predictions_have_the_users_coordinates_units_and_order(
 ) -> None:
     path, directory = forecast
     out = tmp_path / f"out{suffix}"
-    predict_fields(Run.open(directory), path, out)
+    predict(Run.open(directory), path, out)
     before, after = open_fields(path), open_fields(out)
     assert set(after.data_vars) == {"z", "t"}
     for name in ("z", "t"):
@@ -82,7 +76,7 @@ def test_predictions_have_the_users_coordinates_units_and_order(
 def test_predictions_do_not_depend_on_the_order_of_the_file(forecast, tmp_path: Path) -> None:
     path, directory = forecast
     run = Run.open(directory)
-    predict_fields(run, path, tmp_path / "a.nc")
+    predict(run, path, tmp_path / "a.nc")
     data = open_fields(path).isel(time=slice(0, 3)).load()
     if "cell" in data.dims:
         turned = data.isel(cell=np.arange(data.sizes["cell"])[::-1])
@@ -90,7 +84,7 @@ def test_predictions_do_not_depend_on_the_order_of_the_file(forecast, tmp_path: 
         turned = data.isel(latitude=slice(None, None, -1))
         turned = turned.assign_coords(longitude=turned.longitude % 360).sortby("longitude")
     turned.to_netcdf(tmp_path / "turned.nc", engine="h5netcdf")
-    predict_fields(run, tmp_path / "turned.nc", tmp_path / "b.nc")
+    predict(run, tmp_path / "turned.nc", tmp_path / "b.nc")
     a, b = open_fields(tmp_path / "a.nc"), open_fields(tmp_path / "b.nc")
     a, b = (Layout.of(d).read(d["z"].isel(time=1)) for d in (a, b))
     assert np.allclose(a, b, rtol=1e-5)
@@ -100,17 +94,16 @@ def test_a_spherical_model_predicts_on_another_grid_with_a_note(
     finished: Path, tmp_path: Path
 ) -> None:
     run = Run.open(finished)
-    problem = run.data()
-    assert isinstance(problem, FieldProblem)
+    task = run.task()
     from spherule import ops
     from spherule.grids import Grid
 
     other = Grid.octahedral(8)
-    x, _ = problem.test[0]
-    there = ops.isht(ops.sht(x, problem.grid, 4), other)
-    physical = problem.statistics.denormalise(there, other).numpy()
+    x, _ = task.test[0]
+    there = ops.isht(ops.sht(x, task.grid, 4), other)
+    physical = task.statistics.denormalise(there, other).numpy()
     data = xr.Dataset(
-        {n: ("cell", physical[i]) for i, n in enumerate(problem.variables)},
+        {n: ("cell", physical[i]) for i, n in enumerate(task.variables)},
         coords={
             "lat": ("cell", 90 - np.degrees(other.point_theta)),
             "lon": ("cell", np.degrees(other.point_phi)),
@@ -118,78 +111,77 @@ def test_a_spherical_model_predicts_on_another_grid_with_a_note(
     )
     data.to_zarr(tmp_path / "in.zarr", consolidated=False)
     said: list[str] = []
-    predict_fields(run, tmp_path / "in.zarr", tmp_path / "out.zarr", say=said.append)
+    predict(run, tmp_path / "in.zarr", tmp_path / "out.zarr", log=said.append)
     assert said == ["note: trained on gauss:12x24, applied on O8"]
     out = open_fields(tmp_path / "out.zarr")
     assert out["vorticity"].shape == (other.size,)
     planar = replace(
-        run.config, model=PlanarTransformerConfig(width=8, depth=1), recipe="swe/planar"
+        run.config, model=TransformerConfig.planar(width=8, depth=1), recipe="swe/planar"
     )
     bound = train(
-        replace(planar, training=replace(planar.training, epochs=1)), tmp_path / "p", say=silent
+        replace(planar, training=replace(planar.training, epochs=1)), tmp_path / "p", log=silent
     )
-    with pytest.raises(ValueError, match=r"bound to gauss:12x24"):
-        predict_fields(Run.open(bound), tmp_path / "in.zarr", tmp_path / "o2.zarr", say=silent)
+    with pytest.raises(ValueError, match="knows points, not places on the sphere"):
+        predict(Run.open(bound), tmp_path / "in.zarr", tmp_path / "o2.zarr", log=silent)
 
 
 def test_bad_input_is_named(finished: Path, forecast, tmp_path: Path) -> None:
     path, directory = forecast
     run = Run.open(directory)
     with pytest.raises(ValueError, match=r"\.zarr or \.nc"):
-        predict_fields(run, path, tmp_path / "out.txt")
+        predict(run, path, tmp_path / "out.txt")
     with pytest.raises(FileExistsError, match="exists"):
-        predict_fields(run, path, path)
+        predict(run, path, path)
     with pytest.raises(ValueError, match="lacks geopotential, vorticity, divergence; it has z"):
-        predict_fields(Run.open(finished), path, tmp_path / "out.nc")
+        predict(Run.open(finished), path, tmp_path / "out.nc")
     data = open_fields(path).load()
     data["z"][3] = np.nan
     data.to_netcdf(tmp_path / "nan.nc", engine="h5netcdf")
     with pytest.raises(ValueError, match=r"missing values: \{'z': \d+, 't': 0\}"):
-        predict_fields(run, tmp_path / "nan.nc", tmp_path / "out.nc")
+        predict(run, tmp_path / "nan.nc", tmp_path / "out.nc")
     with pytest.raises(ValueError, match=r"--data my\.zarr --variables"):
-        ForecastTask().open(0)
+        ForecastConfig().open(0)
 
 
 def test_missing_values_can_be_left_out_of_the_loss(tmp_path: Path) -> None:
     data = era5_like("era5", times=30)
     data["t"][:, 2:4, 5:9] = np.nan  # land
     data.to_netcdf(tmp_path / "sea.nc", engine="h5netcdf")
-    task = ForecastTask(tmp_path / "sea.nc", ("z", "t"), lead="1h", missing="mask")
+    task = ForecastConfig(tmp_path / "sea.nc", ("z", "t"), lead="1h", missing="mask")
     config = RunConfig(
-        task, SphericalTransformerConfig(width=8, depth=1, residual=True), Training(epochs=1)
+        task, TransformerConfig(width=8, depth=1, skip="identity"), TrainingConfig(epochs=1)
     )
-    directory = train(config, tmp_path / "run", say=silent)
+    directory = train(config, tmp_path / "run", log=silent)
     assert all(np.isfinite(loss) for _, loss in losses(directory))
-    predict_fields(Run.open(directory), tmp_path / "sea.nc", tmp_path / "out.nc")
+    predict(Run.open(directory), tmp_path / "sea.nc", tmp_path / "out.nc")
     missing = open_fields(tmp_path / "out.nc")["t"].isnull()
     assert bool((missing == data["t"].isnull().values).all())
 
 
 def test_evaluation_is_kept_until_the_model_is_another(finished: Path) -> None:
     run = Run.open(finished)
-    result = evaluate(run, run.data())
+    result = evaluate(run)
     assert result["test"]["loss"]["count"] == 4
     assert result["parameters"] == sum(p.numel() for p in run.model.parameters())
-    assert evaluated(finished) == result
-    short = evaluate(run, run.data(), samples=2)
+    assert evaluated([finished]) == [result]
+    short = evaluate(run, samples=2)
     assert short["test"]["loss"]["count"] == 2
     (finished / "evaluation.json").unlink()
 
 
 def test_a_rollout_starts_from_the_one_step_error_and_beats_nothing_at_first(forecast) -> None:
     run = Run.open(forecast[1])
-    problem = run.data()
-    assert isinstance(problem, FieldProblem)
-    assert roll_out(problem, run.model, 1, samples=50).hours.size == 1  # as many as there are
-    rollout = roll_out(problem, run.model, 2, samples=2)
+    task = run.task()
+    assert roll_out(run, 1, samples=50).hours.size == 1  # as many as there are
+    rollout = roll_out(run, 2, samples=2)
     assert rollout.hours.tolist() == [1.0, 2.0]
     x, y = (
-        torch.stack(p) for p in zip(*(problem.followed(2)[i][:2] for i in range(2)), strict=True)
+        torch.stack(p) for p in zip(*(task.trajectories(2)[i][:2] for i in range(2)), strict=True)
     )
     with torch.no_grad():
-        prediction = problem.step(run.model.eval(), x)
-    weights = torch.tensor(problem.grid.weights / problem.grid.weights.sum())
-    square = ((prediction - y) ** 2 * weights.reshape(problem.grid.shape)).flatten(2).sum(-1)
+        prediction = task.step(run.model.eval(), x)
+    weights = torch.tensor(task.grid.weights / task.grid.weights.sum())
+    square = ((prediction - y) ** 2 * weights.reshape(task.grid.shape)).flatten(2).sum(-1)
     assert np.allclose(rollout.model_error[0], square.sqrt().mean(0), rtol=1e-5)
     assert rollout.frames["truth"].shape[0] == 3
     assert rollout.spectra["model"].shape == rollout.spectra["truth"].shape

@@ -1,52 +1,12 @@
-"""A task with its data at hand: what training, evaluation and reports ask of it."""
+"""Which samples a step sees, how a batch is split and where it goes."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
-from torch import Tensor, nn
-from torch.utils.data import Dataset
-
-from spherule.grids import Grid
-
-Say = Callable[[str], None]
-"""Tell the user."""
-
-
-class Problem(ABC):
-    """Data, loss and metrics. Batches are what `default_collate` makes of the datasets' items."""
-
-    grid: Grid
-    in_channels: int
-    out_channels: int
-    training: Dataset[Any]
-    validation: Dataset[Any]
-    test: Dataset[Any]
-    samples: int
-    """Training samples of an epoch."""
-    validation_samples: int
-    test_samples: int
-    endless: bool = False
-    """The training data have no end: sample i is never seen twice."""
-    columns: ClassVar[dict[str, str]]
-    """The paper's metrics and their headings, with an arrow that says what is better."""
-
-    @abstractmethod
-    def loss(self, model: nn.Module, batch: Any) -> Tensor:
-        """One value a sample, differentiable."""
-
-    @abstractmethod
-    def metrics(self, model: nn.Module, batch: Any) -> dict[str, Tensor]:
-        """One value a sample of each column; `loss` is one of them."""
-
-    def counted(self, batch: Any) -> Tensor | None:
-        """Which samples have metrics at all; None: all."""
-        return None
-
-    @abstractmethod
-    def describe(self) -> dict[str, Any]:
-        """Plain values that a trained model needs to meet new data: names, units, statistics."""
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset, default_collate
 
 
 class Repeated(Dataset[Any]):
@@ -98,3 +58,26 @@ class Batches:
         order = np.random.default_rng((self.seed, epoch)).permutation(self.samples)
         chosen = order[np.arange(place * self.batch, (place + 1) * self.batch) % self.samples]
         return (epoch * self.samples + chosen).tolist()
+
+
+def first_samples(dataset: Any, count: int) -> Any:
+    """The first samples as one batch."""
+    return default_collate([dataset[i] for i in range(count)])
+
+
+def to_device(batch: Any, device: torch.device) -> Any:
+    """A batch, however it is built, on a device."""
+    if isinstance(batch, Tensor):
+        return batch.to(device, non_blocking=True)
+    if isinstance(batch, dict):
+        return {name: to_device(value, device) for name, value in batch.items()}
+    return [to_device(value, device) for value in batch]
+
+
+def split(batch: Any, part: int, parts: int) -> Any:
+    """A part of a batch, however it is built."""
+    if isinstance(batch, Tensor):
+        return batch.tensor_split(parts)[part]
+    if isinstance(batch, dict):
+        return {name: split(value, part, parts) for name, value in batch.items()}
+    return [split(value, part, parts) for value in batch]

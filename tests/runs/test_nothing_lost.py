@@ -15,17 +15,17 @@ from pathlib import Path
 import pytest
 import torch
 
-from spherule.train import Interrupted, Run, train
+from spherule.runs import Run, RunDirectory, train
+from spherule.train import Interrupted
 from spherule.train.checkpoint import checkpoints, damage, newest_whole
-from spherule.train.journal import read_journal
-from tests.train.conftest import losses, tiny, validations
+from tests.tiny import losses, silent, tiny, validations
 
 SETTINGS = {"epochs": 6, "ema": 0.9, "clip": 1.0}
 
 
 def train_silently(directory: Path, resume: bool) -> None:
     torch.set_num_threads(1)
-    train(tiny(**SETTINGS), directory, resume=resume, say=lambda text: None)
+    train(tiny(**SETTINGS), directory, resume=resume, log=silent)
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def test_a_flipped_bit_is_noticed_and_the_checkpoint_before_is_used(
     assert found == before
     assert newest.path.name in problems[0]
     said: list[str] = []
-    train(tiny(), directory, resume=True, say=said.append)
+    train(tiny(), directory, resume=True, log=said.append)
     assert any("damaged" in text for text in said)
     assert any(before.path.name in text for text in said)
     assert losses(directory) == losses(finished)
@@ -120,14 +120,14 @@ def test_a_full_disk_leaves_the_checkpoints_as_they_were(tmp_path: Path, finishe
     resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, before[1]))
     try:
         with pytest.raises(OSError, match=r"could not be written.*--resume"):
-            train(tiny(epochs=5), directory, resume=True, say=lambda text: None)
+            train(tiny(epochs=5), directory, resume=True, log=silent)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     found = checkpoints(directory / "checkpoints")
     assert {c.path.name for c in found} == kept
     assert all(damage(c) is None for c in found)
-    train(tiny(epochs=5), directory, resume=True, say=lambda text: None)
-    fresh = train(tiny(epochs=5), tmp_path / "fresh", say=lambda text: None)
+    train(tiny(epochs=5), directory, resume=True, log=silent)
+    fresh = train(tiny(epochs=5), tmp_path / "fresh", log=silent)
     assert losses(directory) == losses(fresh)
 
 
@@ -138,16 +138,16 @@ def test_a_full_small_file_system_leaves_the_checkpoints_as_they_were() -> None:
         pytest.skip("no rights to mount a file system here")
     code = (
         "import shutil, sys; from pathlib import Path\n"
-        "from spherule.train import train\n"
+        "from spherule.runs import train\n"
         "from spherule.train.checkpoint import checkpoints, damage\n"
-        "from tests.train.conftest import tiny\n"
+        "from tests.tiny import silent, tiny\n"
         "import torch; torch.set_num_threads(1)\n"
         "run = Path(sys.argv[1]) / 'run'\n"
-        "train(tiny(epochs=1), run, say=lambda text: None)\n"
+        "train(tiny(epochs=1), run, log=silent)\n"
         "free = shutil.disk_usage(run).free\n"
         "(run.parent / 'ballast').write_bytes(bytes(free - 16384))\n"
         "try:\n"
-        "    train(tiny(epochs=9), run, resume=True, say=lambda text: None)\n"
+        "    train(tiny(epochs=9), run, resume=True, log=silent)\n"
         "except OSError as error:\n"
         "    found = checkpoints(run / 'checkpoints')\n"
         "    print('whole' if found and not any(map(damage, found)) else 'damaged', error)\n"
@@ -167,14 +167,14 @@ def test_a_full_small_file_system_leaves_the_checkpoints_as_they_were() -> None:
 def test_ctrl_c_saves_and_the_run_goes_on_bit_by_bit(tmp_path: Path, finished: Path) -> None:
     directory = tmp_path / "run"
 
-    def interrupt(report) -> None:
-        if report.step == 5:
+    def interrupt(event) -> None:
+        if event.step == 5:
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(Interrupted, match="step 5 of 9"):
-        train(tiny(), directory, watch=interrupt, say=lambda text: None)
+        train(tiny(), directory, on_step=interrupt, log=silent)
     assert newest_whole(directory / "checkpoints")[0].step == 5
-    train(tiny(), directory, resume=True, say=lambda text: None)
+    train(tiny(), directory, resume=True, log=silent)
     assert losses(directory) == losses(finished)
     assert validations(directory) == validations(finished)
 
@@ -182,9 +182,9 @@ def test_ctrl_c_saves_and_the_run_goes_on_bit_by_bit(tmp_path: Path, finished: P
 def test_a_bad_loss_is_not_applied_and_five_in_a_row_end_the_run(
     tmp_path: Path, monkeypatch
 ) -> None:
-    from spherule.train.fields import FieldProblem
+    from spherule.tasks.fields import FieldTask
 
-    good = FieldProblem.loss
+    good = FieldTask.loss
     bad = {2, 4, 5, 6, 7, 8}
     calls = iter(range(100))
 
@@ -192,34 +192,34 @@ def test_a_bad_loss_is_not_applied_and_five_in_a_row_end_the_run(
         value = good(self, model, batch)
         return value * float("nan") if next(calls) in bad else value
 
-    monkeypatch.setattr(FieldProblem, "loss", loss)
+    monkeypatch.setattr(FieldTask, "loss", loss)
     said: list[str] = []
     with pytest.raises(FloatingPointError, match=r"5 steps in a row.*learning-rate.*\[32, 33"):
-        train(tiny(), tmp_path / "run", say=said.append)
+        train(tiny(), tmp_path / "run", log=said.append)
     assert len(said) == 6
     assert "[8, 9, 10, 11]" in said[0]
-    refused = [r["refused"] for r in read_journal(tmp_path / "run") if "refused" in r]
+    refused = [r["refused"] for r in RunDirectory(tmp_path / "run").records() if "refused" in r]
     assert refused[0] == [8, 9, 10, 11]
     weights = Run.open(tmp_path / "run", which="last").model.state_dict()
     assert all(t.isfinite().all() for t in weights.values())
 
 
 def test_out_of_memory_says_how_much_is_needed(tmp_path: Path, monkeypatch) -> None:
-    from spherule.train.fields import FieldProblem
+    from spherule.tasks.fields import FieldTask
 
     def loss(self, model, batch):
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate")
 
-    monkeypatch.setattr(FieldProblem, "loss", loss)
+    monkeypatch.setattr(FieldTask, "loss", loss)
     with pytest.raises(MemoryError, match=r"4 samples on gauss:12x24 needs about .* GB.*--batch"):
-        train(tiny(), tmp_path / "run", say=lambda text: None)
+        train(tiny(), tmp_path / "run", log=silent)
 
 
 def test_the_estimate_of_memory_is_that_of_what_is_kept() -> None:
-    from spherule.models import SphericalTransformer, SphericalTransformerConfig
+    from spherule.models import Transformer, TransformerConfig
     from spherule.train.memory import step_bytes
 
-    model = SphericalTransformer(SphericalTransformerConfig(grid="gauss:16x32", width=16, depth=2))
+    model = Transformer(TransformerConfig(width=16, depth=2), "gauss:16x32", 3, 3)
     kept: dict[int, int] = {}
     held = []
 
@@ -246,7 +246,7 @@ def test_a_directory_with_a_run_is_never_overwritten_by_chance(tmp_path: Path, f
     with pytest.raises(ValueError, match="exclude each other"):
         train(tiny(), directory, resume=True, overwrite=True)
     assert (directory / "metrics.jsonl").read_bytes() == content
-    train(tiny(epochs=1), directory, overwrite=True, say=lambda text: None)
+    train(tiny(epochs=1), directory, overwrite=True, log=silent)
     assert len(losses(directory)) == 3
     assert json.loads((directory / "config.json").read_text())["training"]["epochs"] == 1
 
@@ -257,14 +257,15 @@ def test_resuming_nothing_says_how_to_begin(tmp_path: Path) -> None:
 
 
 def test_a_run_that_cannot_begin_leaves_no_run_behind(tmp_path: Path, finished: Path) -> None:
-    from spherule.train import RunConfig, SegmentationTask
+    from spherule.tasks import SegmentationConfig
+    from spherule.train import RunConfig
 
-    config = RunConfig(SegmentationTask(), tiny().model)
+    config = RunConfig(SegmentationConfig(), tiny().model)
     with pytest.raises(ValueError, match="no panoramas"):
-        train(config, tmp_path / "new", say=lambda text: None)
-    assert not (tmp_path / "new" / "config.json").exists()
+        train(config, tmp_path / "new", log=silent)
+    assert not (tmp_path / "new").exists()
     directory = tmp_path / "run"
     shutil.copytree(finished, directory)
     with pytest.raises(ValueError, match="no panoramas"):
-        train(config, directory, overwrite=True, say=lambda text: None)
+        train(config, directory, overwrite=True, log=silent)
     assert losses(directory) == losses(finished)

@@ -7,17 +7,23 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from spherule import ops
-from spherule.models import Model
+from spherule import checks, ops
+from spherule.grids import Grid
 from spherule.objectives import l2
-from spherule.train.fields import FieldProblem
-from spherule.train.measure import first_samples
+from spherule.runs.run import Run
+from spherule.train.batches import first_samples, to_device
+from spherule.train.ranks import choose_device
 
 
 @dataclass(frozen=True, eq=False)
 class Rollout:
     """Errors and spectra of forecasts that are started from test samples."""
 
+    title: str
+    grid: Grid
+    variables: tuple[str, ...]
+    leads: int
+    """That were asked for."""
     hours: NDArray[np.float64]
     """Of each prediction, from the first."""
     model_error: NDArray[np.float64]
@@ -31,36 +37,52 @@ class Rollout:
 
 
 @torch.no_grad()
-def roll_out(problem: FieldProblem, model: Model, leads: int, *, samples: int = 4) -> Rollout:
-    """Follow some test samples, or as many as there are, for so many leads. It ends early, with
+def roll_out(run: Run, hours: float, *, samples: int = 4, device: str = "auto") -> Rollout:
+    """Follow some test samples, or as many as there are, for so many hours. It ends early, with
     what there is, should the model's fields cease to be finite.
     """
-    model.eval()
-    dataset = problem.followed(leads)
-    there = samples if problem.endless else min(samples, len(dataset))
-    start, *truth = first_samples(dataset, there)
+    checks.integer("samples", samples, low=1)
+    checks.number("hours", hours, above=0)
+    where = choose_device(device)
+    task, model = run.task(), run.model.to(where).eval()
+    if not task.lead:
+        raise ValueError(f"{run.directory.path}: {run.name} is no forecast; nothing to roll out")
+    leads = round(hours * 3600 / task.lead)
+    if leads < 1:
+        raise ValueError(f"hours={hours}: the model's lead is {task.lead / 3600:g} h")
+    dataset = task.trajectories(leads)
+    present = samples if task.endless else min(samples, len(dataset))
+    start, *truth = to_device(first_samples(dataset, present), where)
     state, predictions = start, []
     for _ in range(leads):
-        state = problem.step(model, state)
+        state = task.step(model, state)
         if not state.isfinite().all():
             break
         predictions.append(state)
     truth = [t.nan_to_num(0.0) for t in truth[: len(predictions)]]
     start = start.nan_to_num(0.0)
+    grid = task.grid
 
     def error(forecast: Tensor, target: Tensor) -> Tensor:
-        channels = [l2(f[:, None], t[:, None], problem.grid).mean()
+        channels = [l2(f[:, None], t[:, None], grid).mean()
                     for f, t in zip(forecast.unbind(1), target.unbind(1), strict=True)]  # fmt: skip
         return torch.stack(channels)
 
+    def spectrum(state: Tensor) -> Tensor:
+        return ops.power_spectrum(ops.sht(state.double(), grid, grid.lmax)).mean(0)
+
     pairs = list(zip(predictions, truth, strict=True))
     return Rollout(
-        hours=np.arange(1, len(pairs) + 1) * problem.lead / 3600,
+        title=run.config.title,
+        grid=grid,
+        variables=task.variables,
+        leads=leads,
+        hours=np.arange(1, len(pairs) + 1) * task.lead / 3600,
         model_error=_rows([error(p, t) for p, t in pairs]),
         persistence_error=_rows([error(start, t) for _, t in pairs]),
         spectra={
-            "model": _rows([_spectrum(p, problem) for p, _ in pairs]),
-            "truth": _rows([_spectrum(t, problem) for _, t in pairs]),
+            "model": _rows([spectrum(p) for p, _ in pairs]),
+            "truth": _rows([spectrum(t) for _, t in pairs]),
         },
         frames={
             "model": _rows([start[0], *(p[0] for p, _ in pairs)]).astype(np.float32),
@@ -69,10 +91,5 @@ def roll_out(problem: FieldProblem, model: Model, leads: int, *, samples: int = 
     )
 
 
-def _spectrum(state: Tensor, problem: FieldProblem) -> Tensor:
-    coeffs = ops.sht(state.double(), problem.grid, problem.grid.lmax)
-    return ops.power_spectrum(coeffs).mean(0)
-
-
 def _rows(tensors: list[Tensor]) -> NDArray[np.float64]:
-    return torch.stack(tensors).double().numpy() if tensors else np.zeros((0,))
+    return torch.stack(tensors).double().cpu().numpy() if tensors else np.zeros((0,))
