@@ -130,9 +130,7 @@ class SegmentationProblem(PanoramaProblem):
 
     def metrics(self, model: nn.Module, batch: Any) -> dict[str, Tensor]:
         logits = model(batch["image"]).float()
-        matrix = objectives.confusion(
-            logits.argmax(1), batch["label"], len(self.classes), self.grid
-        )
+        matrix = objectives.confusion(logits, batch["label"], len(self.classes), self.grid)
         return {
             "loss": objectives.cross_entropy(logits, batch["label"], self.grid),
             "iou": objectives.iou_micro(matrix),
