@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from spherule.geometry import great_circles
 from spherule.geometry.arcs import RIM, Table, disk_table, window_table
 from spherule.grids import Grid
 
@@ -193,8 +194,7 @@ class Neighborhood(ABC):
 
     def _log_taper(self, r: int, s: int, angle: NDArray[np.float64]) -> NDArray[np.float64]:
         t, u = self.table.query.theta[r], self.table.key.theta[s]
-        h = np.sin((t - u) / 2) ** 2 + np.sin(t) * np.sin(u) * np.sin(angle / 2) ** 2
-        distance = 2 * np.arcsin(np.sqrt(np.minimum(h, 1.0)))
+        distance = great_circles.distance(t, u, angle)
         with np.errstate(divide="ignore"):
             return np.log(np.clip((self.cutoff - distance) / self.edge_width + 0.5, 0.0, 1.0))
 
