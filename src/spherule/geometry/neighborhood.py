@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from spherule import checks
 from spherule.geometry import great_circles
 from spherule.geometry.arcs import RIM, Table, disk_table, window_table
 from spherule.grids import Grid
@@ -94,8 +95,7 @@ class Neighborhood(ABC):
         if name not in _known:
             kind, *words = name.split(" ")
             if kind == "window":
-                (rows, columns), (high, wide) = ((int(n) for n in w.split("x")) for w in words)
-                return Neighborhood.window((rows, columns), (high, wide))
+                return Neighborhood.window(*(checks.shape("name", word) for word in words))
             query, key, cutoff, edge_width, weighted = words
             Neighborhood.disk(
                 Grid.from_name(query),

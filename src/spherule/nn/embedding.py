@@ -1,13 +1,11 @@
 """Position embeddings: each adds something to a field (batch, channels, *grid.shape)."""
 
-import math
-
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from spherule.geometry.harmonics import legendre_rows
+from spherule.geometry.harmonics import real_harmonics
 from spherule.grids import Grid
 
 
@@ -25,17 +23,7 @@ class SpectralEmbedding(_Embedding):
 
     def __init__(self, channels: int, grid: Grid) -> None:
         super().__init__()
-        lmax = math.isqrt(max(channels - 1, 0))
-        theta, phi = grid.point_theta, grid.point_phi
-        harmonics = []
-        for l, row in enumerate(legendre_rows(lmax, grid.theta)):
-            p = np.repeat(row, grid.nphi, axis=-1)
-            for m in range(-l, l + 1):
-                wave = np.cos(m * phi) if m >= 0 else np.sin(-m * phi)
-                scale = 1.0 if m == 0 else math.sqrt(2) * (-1) ** m
-                harmonics.append(scale * p[abs(m)] * wave)
-        table = np.stack(harmonics[:channels]).reshape(channels, *grid.shape)
-        assert theta.size == table[0].size
+        table = real_harmonics(channels, grid).reshape(channels, *grid.shape)
         self.register_buffer(
             "embedding", torch.tensor(table, device="cpu").float(), persistent=False
         )

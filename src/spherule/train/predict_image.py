@@ -13,7 +13,7 @@ from spherule import ops
 from spherule.data.images import MAX_PIXELS, nearest, shrink
 from spherule.data.panoramas import COLOURS, PanoramaStatistics
 from spherule.data.stanford import NO_DEPTH, UNITS_PER_METRE
-from spherule.grids import Grid
+from spherule.grids import Grid, image_grid
 from spherule.train.config import DepthTask, SegmentationTask
 from spherule.train.run import Run
 
@@ -77,6 +77,6 @@ def _on_grid(rgb: NDArray[np.uint8], grid: Grid) -> NDArray[np.float64]:
     rows, columns = grid.shape
     if rgb.shape[0] >= rows and rgb.shape[1] >= columns:
         return shrink(rgb, (rows, columns))
-    own = Grid.fejer(*rgb.shape[:2], offset=0.5)
+    own = image_grid(*rgb.shape[:2])
     values = torch.tensor(rgb, dtype=torch.float64).permute(2, 0, 1)
     return ops.resample(values, own, grid).permute(1, 2, 0).numpy()
