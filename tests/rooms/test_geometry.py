@@ -186,7 +186,7 @@ def test_light_falls_off_with_distance_from_a_lamp() -> None:
 
 def test_bad_rotation_is_named(unchecked) -> None:
     with pytest.raises(
-        ValueError, match="rotation: expected a rotation matrix; .* differs from 1 by 3"
+        ValueError, match=r"rotation: expected a rotation matrix; .* differs from 1 by 3"
     ):
         render(empty_room(), "4x8", rotation=2 * np.eye(3))
     assert render(replace(empty_room(), exposure=0.0), "4x8").rgb.max() == 0
