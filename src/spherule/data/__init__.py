@@ -14,10 +14,10 @@ from spherule.data.shallow_water import (
     ConsecutiveBatches,
     ShallowWaterConfig,
     ShallowWaterDataset,
-    Statistics,
 )
+from spherule.data.shallow_water_store import StoredShallowWater, write_store
 from spherule.data.stanford import StanfordSource
-from spherule.data.store import StoredShallowWater, write_store
+from spherule.data.statistics import Statistics
 
 __all__ = [
     "CLASSES",

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from spherule.data.shallow_water import Statistics
+from spherule.data.statistics import Statistics
 from spherule.grids import Grid
 from spherule.grids.match import Match
 

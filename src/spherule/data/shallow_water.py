@@ -15,10 +15,11 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Float, Shaped
+from jaxtyping import Float
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from spherule.data.statistics import Statistics
 from spherule.grids import Grid
 from spherule.pde.initial_states import Preset, preset_named, random_states
 from spherule.pde.shallow_water import ShallowWater
@@ -79,36 +80,6 @@ class ShallowWaterConfig:
         """All fields, defaults worked out: what a store remembers."""
         lmax = Grid.from_name(self.grid).nrings // 3 if self.lmax is None else self.lmax
         return {**asdict(self), "lmax": lmax, "mean_depth": self.states.mean_depth}
-
-
-@dataclass(frozen=True)
-class Statistics:
-    """Mean and deviation of geopotential, vorticity and divergence over the sphere."""
-
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
-
-    @classmethod
-    def from_metadata(
-        cls, metadata: dict[str, Any] | None, prefix: str = ""
-    ) -> "Statistics | None":
-        """Those that a run has kept, if it has."""
-        if metadata is None or f"{prefix}mean" not in metadata:
-            return None
-        return cls(tuple(metadata[f"{prefix}mean"]), tuple(metadata[f"{prefix}std"]))
-
-    def normalise(self, fields: Shaped[Tensor, "..."], grid: Grid) -> Shaped[Tensor, "..."]:
-        """Fields `(..., 3, *grid.shape)` in deviations from the mean."""
-        mean, std = self._columns(fields, grid)
-        return (fields - mean) / std
-
-    def denormalise(self, fields: Shaped[Tensor, "..."], grid: Grid) -> Shaped[Tensor, "..."]:
-        mean, std = self._columns(fields, grid)
-        return fields * std + mean
-
-    def _columns(self, fields: Tensor, grid: Grid) -> tuple[Tensor, ...]:
-        shape = (-1, *[1] * len(grid.shape))
-        return tuple(fields.new_tensor(values).reshape(shape) for values in (self.mean, self.std))
 
 
 class ShallowWaterDataset(Dataset[tuple[Tensor, ...]]):

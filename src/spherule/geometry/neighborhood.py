@@ -10,6 +10,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from spherule import checks
+from spherule.geometry import great_circles
 from spherule.geometry.arcs import RIM, Table, disk_table, window_table
 from spherule.grids import Grid
 
@@ -93,8 +95,7 @@ class Neighborhood(ABC):
         if name not in _known:
             kind, *words = name.split(" ")
             if kind == "window":
-                (rows, columns), (high, wide) = ((int(n) for n in w.split("x")) for w in words)
-                return Neighborhood.window((rows, columns), (high, wide))
+                return Neighborhood.window(*(checks.shape("name", word) for word in words))
             query, key, cutoff, edge_width, weighted = words
             Neighborhood.disk(
                 Grid.from_name(query),
@@ -193,8 +194,7 @@ class Neighborhood(ABC):
 
     def _log_taper(self, r: int, s: int, angle: NDArray[np.float64]) -> NDArray[np.float64]:
         t, u = self.table.query.theta[r], self.table.key.theta[s]
-        h = np.sin((t - u) / 2) ** 2 + np.sin(t) * np.sin(u) * np.sin(angle / 2) ** 2
-        distance = 2 * np.arcsin(np.sqrt(np.minimum(h, 1.0)))
+        distance = great_circles.distance(t, u, angle)
         with np.errstate(divide="ignore"):
             return np.log(np.clip((self.cutoff - distance) / self.edge_width + 0.5, 0.0, 1.0))
 

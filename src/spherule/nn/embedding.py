@@ -1,13 +1,11 @@
 """Position embeddings: each adds something to a field (batch, channels, *grid.shape)."""
 
-import math
-
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from spherule.geometry.harmonics import legendre_rows
+from spherule.geometry.harmonics import real_harmonics
 from spherule.grids import Grid
 from spherule.nn.placed import Bound, Placed
 
@@ -30,16 +28,7 @@ class SpectralEmbedding(_Embedding):
         self.place(grid)
 
     def place(self, grid: Grid) -> None:
-        lmax = math.isqrt(max(self.channels - 1, 0))
-        phi = grid.point_phi
-        harmonics = []
-        for l, row in enumerate(legendre_rows(lmax, grid.theta)):
-            p = np.repeat(row, grid.nphi, axis=-1)
-            for m in range(-l, l + 1):
-                wave = np.cos(m * phi) if m >= 0 else np.sin(-m * phi)
-                scale = 1.0 if m == 0 else math.sqrt(2) * (-1) ** m
-                harmonics.append(scale * p[abs(m)] * wave)
-        table = np.stack(harmonics[: self.channels]).reshape(self.channels, *grid.shape)
+        table = real_harmonics(self.channels, grid).reshape(self.channels, *grid.shape)
         self.set_table("embedding", torch.tensor(table, device="cpu").float())
 
 

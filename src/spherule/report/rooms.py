@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from spherule.data.panoramas import CLASSES, COLORS
-from spherule.data.rooms import Scene, render, room
+from spherule.data.panoramas import COLORS
+from spherule.geometry.rotations import about_y
 from spherule.report.figures import color_legend
 from spherule.report.style import pyplot
+from spherule.rooms import CLASSES, Scene, render, room
 
 TILT = 35.0
 
@@ -36,7 +36,8 @@ def plot_rooms(
     colors = np.array(COLORS, dtype=np.uint8)
     for column, index in zip(axes.T, indices, strict=True):
         scene = room(seed, index)
-        level, tilted = render(scene, size), render(scene, size, rotation=tilt(TILT))
+        level = render(scene, size)
+        tilted = render(scene, size, rotation=about_y(np.radians(TILT)))
         for ax, image in zip(column, (level.rgb, colors[level.label]), strict=False):
             ax.imshow(image, interpolation="antialiased")
         drawn = column[2].imshow(level.depth, cmap="viridis_r", vmin=0, vmax=6)
@@ -62,10 +63,3 @@ def plot_rooms(
 
 def _title(scene: Scene) -> str:
     return f"{scene.kind}, {' x '.join(f'{side:.1f}' for side in scene.size)} m"
-
-
-def tilt(degrees: float) -> NDArray[np.float64]:
-    """The rotation that leans the camera's zenith towards +x."""
-    angle = np.radians(degrees)
-    cos, sin = np.cos(angle), np.sin(angle)
-    return np.array([[cos, 0.0, sin], [0.0, 1.0, 0.0], [-sin, 0.0, cos]])

@@ -19,7 +19,7 @@ from spherule.data.images import read_panorama, shrink
 from spherule.data.panoramas import PanoramaStatistics
 from spherule.data.rooms import Rooms, RoomsConfig
 from spherule.data.stanford import FOLDS
-from spherule.grids import Grid
+from spherule.grids import Grid, image_grid
 from spherule.models import Model
 from spherule.train.batches import Repeated, first_samples, to_device
 from spherule.train.figures import ImageColumn
@@ -194,6 +194,6 @@ def _on_grid(rgb: NDArray[np.uint8], grid: Grid) -> NDArray[np.float64]:
     rows, columns = grid.shape
     if rgb.shape[0] >= rows and rgb.shape[1] >= columns:
         return shrink(rgb, (rows, columns))
-    own = Grid.fejer(*rgb.shape[:2], offset=0.5)
+    own = image_grid(*rgb.shape[:2])
     values = torch.tensor(rgb, dtype=torch.float64).permute(2, 0, 1)
     return ops.resample(values, own, grid).permute(1, 2, 0).numpy()

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from torch.utils.data import DataLoader, Dataset
 
 from spherule.data import stanford
-from spherule.data.panoramas import CLASSES, UNKNOWN, Panorama
-from spherule.data.rooms.source import Rooms, area_of, room_of
+from spherule.data.panoramas import Panorama
+from spherule.data.rooms import Rooms, area_of, room_of
 from spherule.data.zarr_store import partial_of
+from spherule.rooms.classes import CLASSES, UNKNOWN
 
 LABELS = "semantic_labels.json"
 UNLABELLED = "<UNK>_0_<UNK>_0_0"

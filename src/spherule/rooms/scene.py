@@ -12,12 +12,13 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from spherule.data.panoramas import CLASSES
+from spherule.geometry.rotations import about_z
+from spherule.rooms.classes import CLASSES
 
 Vector: TypeAlias = Sequence[float] | NDArray[np.float64]
 BOX, CYLINDER, ELLIPSOID = range(3)
-FLOOR, CEILING = 4, 5
-"""Faces of the shell: 0 to 3 are the walls x = 0, x = size, y = 0, y = size."""
+CEILING = 5
+"""A face of the shell: 0 to 3 are the walls x = 0, x = size, y = 0, y = size, 4 is the floor."""
 
 
 class Part(NamedTuple):
@@ -230,11 +231,9 @@ class Workshop:
             and self.materials[part.material].texture not in self.shadowless
             and sorted(part.half)[1] >= 0.02
         ]
-        cos, sin = np.cos(turn), np.sin(turn)
-        about_z = np.array([[cos, sin, 0.0], [-sin, cos, 0.0], [0.0, 0.0, 1.0]])
         piece = Piece(
             np.asarray(at, np.float64),
-            about_z if axes is None else axes,
+            about_z(-turn) if axes is None else axes,
             np.array([part.kind for part in parts]),
             np.array([part.centre for part in parts], np.float64),
             np.array([part.half for part in parts], np.float64),

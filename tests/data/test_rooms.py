@@ -7,17 +7,9 @@ import pytest
 from PIL import Image
 from torch.utils.data import DataLoader
 
-from spherule import Grid
 from spherule.data import CLASSES, PanoramaDataset, PanoramaSource, write_panoramas
-from spherule.data.rooms import (
-    Rooms,
-    RoomsConfig,
-    render,
-    room,
-    trace,
-    write_stanford_layout,
-)
-from spherule.data.rooms.kinds import KINDS
+from spherule.data.rooms import Rooms, RoomsConfig
+from spherule.data.stanford_layout import write_stanford_layout
 
 SMALL = RoomsConfig(size="16x32")
 
@@ -53,26 +45,6 @@ def test_rooms_and_seeds_differ() -> None:
         assert not any(np.array_equal(a, b) for b in images[:i])
 
 
-def test_every_class_and_kind_appears_in_plausible_amounts() -> None:
-    grid, area = Grid.fejer(24, 48, offset=0.5), np.zeros(len(CLASSES))
-    kinds = set()
-    for index in range(60):
-        scene = room(0, index)
-        label = scene.surfaces.label[trace(scene, grid.xyz).surface]
-        area += np.bincount(label, grid.weights.ravel(), len(CLASSES)) / (4 * np.pi * 60)
-        kinds.add(scene.kind)
-    share = dict(zip(CLASSES, area, strict=True))
-    assert kinds == {kind.name for kind in KINDS}
-    assert sum(share.values()) == pytest.approx(1)
-    assert min(share.values()) > 5e-4
-    assert max(share, key=share.get) == "wall"
-    for name in ("floor", "ceiling"):
-        assert 0.1 < share[name] < 0.35
-    for name in ("table", "chair", "bookcase", "window", "door", "clutter"):
-        assert 0.008 < share[name] < 0.15
-    assert share["<UNK>"] < 0.03
-
-
 def test_images_are_neither_dark_nor_washed_out() -> None:
     for index in range(6):
         rgb = Rooms(SMALL)[index].rgb
@@ -89,17 +61,6 @@ def test_depth_is_known_but_behind_open_doors() -> None:
         assert np.all(panorama.depth[~missing] > 0.1)
         unknown += missing.sum()
     assert unknown > 0
-
-
-def test_colours_are_smoothed_towards_the_mean_over_a_pixel() -> None:
-    scene = room(0, 0)
-    coarse, fine = render(scene, "32x64"), render(scene, "128x256")
-    mean = fine.rgb.reshape(32, 4, 64, 4, 3).mean((1, 3))
-    grid = Grid.fejer(32, 64, offset=0.5)
-    hard = fine.rgb.reshape(32, 4, 64, 4, 3)[:, 2, :, 2]
-    weight = grid.weights[..., None]
-    error, without = (((image - mean) ** 2 * weight).mean() for image in (coarse.rgb, hard))
-    assert error < 0.6 * without
 
 
 def test_tilt_spreads_cameras_over_a_cap() -> None:

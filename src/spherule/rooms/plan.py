@@ -6,9 +6,9 @@ A plan never lets two things share a place, keeps doors clear, and keeps a place
 import numpy as np
 from numpy.typing import NDArray
 
-from spherule.data.rooms.furniture import Style, Things, box, linear, post, style
-from spherule.data.rooms.scene import Lamp, Opening, Part, Vector, Workshop
-from spherule.data.rooms.textures import BOOKS, FLAT, GLASS, GLOW
+from spherule.rooms.furniture import Style, Things, box, linear, post, style
+from spherule.rooms.scene import Lamp, Opening, Part, Vector, Workshop
+from spherule.rooms.textures import BOOKS, FLAT, GLASS, GLOW
 
 TURNS = (-np.pi / 2, np.pi / 2, 0.0, np.pi)
 """What turns a thing's front, +y, from each wall into the room."""

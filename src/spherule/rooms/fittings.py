@@ -4,11 +4,11 @@ and the small things of everywhere.
 
 import numpy as np
 
-from spherule.data.rooms import furniture as f
-from spherule.data.rooms import objects
-from spherule.data.rooms.furniture import Things, box, linear
-from spherule.data.rooms.plan import TURNS, Plan
-from spherule.data.rooms.textures import BOARD, CONCRETE, FABRIC, FLAT, PICTURE, RIBS, SCREEN
+from spherule.rooms import furniture as f
+from spherule.rooms import objects
+from spherule.rooms.furniture import Things, box, linear
+from spherule.rooms.plan import TURNS, Plan
+from spherule.rooms.textures import BOARD, CONCRETE, FABRIC, FLAT, PICTURE, RIBS, SCREEN
 
 
 def windows(

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spherule.data.rooms import furniture as f
-from spherule.data.rooms import objects
-from spherule.data.rooms.fittings import (
+from spherule.rooms import furniture as f
+from spherule.rooms import objects
+from spherule.rooms.fittings import (
     bistro,
     bookcase,
     carton_pile,
@@ -23,9 +23,9 @@ from spherule.data.rooms.fittings import (
     windows,
     work_at_wall,
 )
-from spherule.data.rooms.furniture import box, linear
-from spherule.data.rooms.plan import Plan
-from spherule.data.rooms.textures import CONCRETE, FABRIC
+from spherule.rooms.furniture import box, linear
+from spherule.rooms.plan import Plan
+from spherule.rooms.textures import CONCRETE, FABRIC
 
 Range = tuple[float, float]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spherule.data.rooms.scene import BOX, CYLINDER, ELLIPSOID, Part, Workshop
-from spherule.data.rooms.textures import (
+from spherule.rooms.scene import BOX, CYLINDER, ELLIPSOID, Part, Workshop
+from spherule.rooms.textures import (
     FABRIC,
     FLAT,
     WOOD,

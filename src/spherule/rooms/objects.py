@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from spherule.data.rooms.furniture import FABRICS, Style, Things, ball, box, linear, post
-from spherule.data.rooms.scene import Part, Workshop
-from spherule.data.rooms.textures import BOOKS, FABRIC, FLAT, GLOW, LEAVES, RIBS, SCREEN
+from spherule.rooms.furniture import FABRICS, Style, Things, ball, box, linear, post
+from spherule.rooms.scene import Part, Workshop
+from spherule.rooms.textures import BOOKS, FABRIC, FLAT, GLOW, LEAVES, RIBS, SCREEN
 
 
 def desk(s: Style, rng: np.random.Generator, workshop: Workshop, length: float) -> Things:

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from spherule.data.rooms.noise import noise
-from spherule.data.rooms.scene import Scene
+from spherule.rooms.noise import noise
+from spherule.rooms.scene import Scene
 
 
 def outside(scene: Scene, d: NDArray[np.float32]) -> NDArray[np.float32]:

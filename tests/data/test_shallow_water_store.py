@@ -167,7 +167,7 @@ def test_a_full_disk_leaves_nothing_that_looks_whole(monkeypatch, stored, tmp_pa
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("spherule.data.store._remember", full)
+        patch.setattr("spherule.data.shallow_water_store._remember", full)
         with pytest.raises(OSError, match="give the same command again"):
             next(run)
     assert not path.exists()

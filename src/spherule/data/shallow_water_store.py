@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from spherule.data.shallow_water import BLOCK, ShallowWaterConfig, ShallowWaterDataset, Statistics
+from spherule.data.shallow_water import BLOCK, ShallowWaterConfig, ShallowWaterDataset
+from spherule.data.statistics import Statistics
 from spherule.data.zarr_store import (
     Coordinate,
     consolidate,

@@ -2,17 +2,17 @@
 
 import hashlib
 import operator
-import re
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import NDArray
 
+from spherule import checks
 from spherule.data.panoramas import Panorama
-from spherule.data.rooms.build import room
-from spherule.data.rooms.render import View, image_grid, render
-from spherule.data.rooms.scene import Scene
+from spherule.geometry.rotations import about_y, about_z
+from spherule.grids import image_grid
+from spherule.rooms import Scene, View, render, room
 
 AREAS = 6
 
@@ -28,15 +28,12 @@ class RoomsConfig:
     cap of this radius, so that 180 is any rotation at all."""
 
     def __post_init__(self) -> None:
-        if not re.fullmatch(r"[1-9]\d*x[1-9]\d*", self.size):
-            raise ValueError(f"size={self.size!r}: expected rows and columns such as 128x256")
-        if not 0 <= self.tilt <= 180:
-            raise ValueError(f"tilt={self.tilt} must be in [0, 180] degrees")
+        checks.shape("size", self.size)
+        checks.number("tilt", self.tilt, low=0, high=180)
 
     @property
     def shape(self) -> tuple[int, int]:
-        rows, columns = self.size.split("x")
-        return int(rows), int(columns)
+        return checks.shape("size", self.size)
 
 
 class Rooms:
@@ -71,7 +68,7 @@ class Rooms:
             end = "have no end" if self.samples is None else f"end at {self.samples}"
             raise IndexError(f"index={index}: rooms are counted from 0 and {end}")
         scene = room(self.seed, index)
-        grid = image_grid(self.config.size)
+        grid = image_grid(*self.config.shape)
         turned = self.rotation(index) if rotation is None else rotation
         return scene, render(scene, grid, rotation=turned)
 
@@ -81,7 +78,7 @@ class Rooms:
         alpha, gamma = rng.uniform(0, 2 * np.pi, 2)
         low = np.cos(np.radians(self.config.tilt))
         beta = np.arccos(np.clip(1 - rng.random() * (1 - low), -1, 1))
-        return about_z(alpha) @ _about_y(beta) @ about_z(gamma)
+        return about_z(alpha) @ about_y(beta) @ about_z(gamma)
 
     def name(self, index: int, scene: Scene) -> str:
         """camera_<hash>_<room>, as Stanford's files are named."""
@@ -96,14 +93,3 @@ def area_of(index: int) -> str:
 def room_of(index: int, scene: Scene) -> str:
     """Kind and number of a room within its area."""
     return f"{scene.kind}_{index // AREAS + 1}"
-
-
-def about_z(angle: float) -> NDArray[np.float64]:
-    """The rotation about the vertical."""
-    cos, sin = np.cos(angle), np.sin(angle)
-    return np.array([[cos, -sin, 0.0], [sin, cos, 0.0], [0.0, 0.0, 1.0]])
-
-
-def _about_y(angle: float) -> NDArray[np.float64]:
-    cos, sin = np.cos(angle), np.sin(angle)
-    return np.array([[cos, 0.0, sin], [0.0, 1.0, 0.0], [-sin, 0.0, cos]])

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from spherule.data.rooms import Scene
-from spherule.data.rooms.scene import BOX, CYLINDER
+from spherule.rooms import Scene
+from spherule.rooms.scene import BOX, CYLINDER
 
 
 def distances(scene: Scene, directions: NDArray) -> tuple[NDArray, NDArray]:

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import NDArray
 
-from spherule.data.rooms.scene import BOX, CYLINDER, ELLIPSOID, Opening, Piece, Scene
+from spherule.rooms.scene import BOX, CYLINDER, ELLIPSOID, Opening, Piece, Scene
 
 BLOCK = 2**16
 FEW = 3

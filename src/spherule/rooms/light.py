@@ -9,8 +9,8 @@ where things touch and soften with distance, without noise. Round solids cast th
 import numpy as np
 from numpy.typing import NDArray
 
-from spherule.data.rooms.scene import BOX, Lamp, Piece, Scene, Sun
-from spherule.data.rooms.trace import bounds, near_cones, product
+from spherule.rooms.scene import BOX, Lamp, Piece, Scene, Sun
+from spherule.rooms.trace import bounds, near_cones, product
 
 REACH = 0.35
 """How far ambient light looks for things in its way, metres."""

@@ -3,11 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from spherule.data.rooms.furniture import box, linear
-from spherule.data.rooms.kinds import KINDS, Kind
-from spherule.data.rooms.plan import Plan
-from spherule.data.rooms.scene import Lamp, Materials, Scene, Sun
-from spherule.data.rooms.textures import (
+from spherule.rooms.furniture import box, linear
+from spherule.rooms.kinds import KINDS, Kind
+from spherule.rooms.plan import Plan
+from spherule.rooms.scene import Lamp, Materials, Scene, Sun
+from spherule.rooms.textures import (
     BRICK,
     CARPET,
     CONCRETE,

@@ -12,13 +12,15 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import NDArray
 
-from spherule.data.panoramas import UNKNOWN
-from spherule.data.rooms.light import irradiance, shadows
-from spherule.data.rooms.outside import outside
-from spherule.data.rooms.scene import CEILING, Lamp, Scene
-from spherule.data.rooms.textures import GLASS, GLOW, SCREEN, TEXTURES, Spot
-from spherule.data.rooms.trace import ROUND, Hits, blocks, product, trace
-from spherule.grids import Grid
+from spherule import checks
+from spherule.geometry.rotations import rotation_matrix
+from spherule.grids import Grid, image_grid
+from spherule.rooms.classes import UNKNOWN
+from spherule.rooms.light import irradiance, shadows
+from spherule.rooms.outside import outside
+from spherule.rooms.scene import CEILING, Lamp, Scene
+from spherule.rooms.textures import GLASS, GLOW, SCREEN, TEXTURES, Spot
+from spherule.rooms.trace import ROUND, Hits, blocks, product, trace
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,10 @@ def render(
     A grid is a Grid, its name, or the size of an image such as 128x256, whose pixels are those of
     `fejer:128x256@0.5`.
     """
-    grid = image_grid(grid) if isinstance(grid, str) else grid
-    turned = _rotation(rotation)
+    if isinstance(grid, str):
+        size = grid[:1].isdigit()
+        grid = image_grid(*checks.shape("grid", grid)) if size else Grid.from_name(grid)
+    turned = np.eye(3) if rotation is None else rotation_matrix("rotation", rotation)
     directions = product(grid.xyz, turned)
     hits = trace(scene, directions)
     left = _shadows(scene, grid, hits, directions)
@@ -62,21 +66,6 @@ def render(
         depth=depth.reshape(grid.shape),
         surface=hits.surface.reshape(grid.shape),
     )
-
-
-@lru_cache(maxsize=8)
-def image_grid(size: str) -> Grid:
-    """The grid of an image's pixels, `fejer:HxW@0.5`, or that of a name."""
-    return Grid.from_name(f"fejer:{size}@0.5" if size[:1].isdigit() else size)
-
-
-def _rotation(rotation: NDArray | None) -> NDArray[np.float64]:
-    if rotation is None:
-        return np.eye(3)
-    turned = np.asarray(rotation, np.float64)
-    if turned.shape != (3, 3) or not np.allclose(turned @ turned.T, np.eye(3), atol=1e-6):
-        raise ValueError(f"rotation: expected an orthogonal 3x3 matrix, got {turned.tolist()}")
-    return turned
 
 
 def _shadows(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spherule.data.rooms.noise import faded, hashed, noise, stripes
+from spherule.rooms.noise import faded, hashed, noise, stripes
 
 
 class Spot(NamedTuple):
@@ -227,5 +227,5 @@ TEXTURES: tuple[Callable[[Spot], NDArray], ...] = (
     FLAT, PLASTER, PLANKS, CARPET, TILES, PANELS, WOOD, FABRIC, BOOKS, BOARD, BRICK, SCREEN,
     PICTURE, CONCRETE, LEAVES, RIBS,
 ) = range(len(TEXTURES))  # fmt: skip
-GLASS, GLOW, BEYOND = range(len(TEXTURES), len(TEXTURES) + 3)
+GLASS, GLOW = range(len(TEXTURES), len(TEXTURES) + 2)
 """What shines by itself: the view out of a window, a lamp, and what lies behind an open door."""
