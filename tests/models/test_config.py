@@ -1,6 +1,7 @@
 import json
 import math
 from dataclasses import fields, replace
+from itertools import pairwise
 
 import pytest
 
@@ -102,6 +103,25 @@ def test_presets_differ_in_what_they_are_named_after() -> None:
         assert (planar.convolution, planar.attention, planar.dropout) == ("planar", "planar", 0.1)
         mixed = cls.planar(convolution="spherical")
         assert mixed == replace(cls.planar(), convolution="spherical")
+
+
+def test_steps_of_the_ablation_change_what_they_are_named_after() -> None:
+    rows = [TransformerConfig.planar(local=False, position="learned")]
+    for step in (
+        {"position": "spectral"},
+        {"convolution": "spherical"},
+        {"attention": "spherical"},
+    ):
+        rows.append(replace(rows[-1], **step))
+    assert rows[1] == TransformerConfig.planar(local=False)
+    assert replace(rows[-1], norm="instance") == TransformerConfig(local=False)
+    built = [models.build(row, "gauss:12x24", 2, 2).config.to_dict() for row in rows]
+    changes = [{k for k in a if a[k] != b[k]} for a, b in pairwise(built)]
+    assert changes == [
+        {"position"},
+        {"convolution", "convolution_cutoff", "upsampling"},  # filters bring their radius
+        {"attention"},
+    ]
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from spherule import Grid, models, ops
+from spherule import Grid, models, nn, ops
 from spherule.models import SegformerConfig, TransformerConfig, VisionTransformerConfig
 
 MODELS: dict[str, models.ModelConfig] = {
@@ -120,6 +120,20 @@ def test_an_identity_skip_adds_the_first_channels_of_the_input() -> None:
     plain.load_state_dict(model.state_dict())
     x = torch.randn(1, 3, 12, 24)
     torch.testing.assert_close(model(x), x[:, :2] + plain(x))
+
+
+@pytest.mark.parametrize("name", PLANAR)
+def test_planar_models_upsample_on_the_plane_and_normalise_as_their_twins(name: str) -> None:
+    model = small(name)
+    upsamples = model.upsamples if "segformer" in name else [model.upsample]
+    for upsample in upsamples:
+        impulse = torch.zeros(1, 1, *upsample.source.shape)
+        impulse[..., 0, 0] = 1
+        seen = upsample(impulse)[0, 0] > 0
+        assert not seen[:, -1].any()
+        assert not seen[0].all()
+    norms = [m for m in model.modules() if isinstance(m, torch.nn.GroupNorm | torch.nn.LayerNorm)]
+    assert {type(norm) for norm in norms} == {nn.PlainInstanceNorm}
 
 
 def test_mixed_variants_are_configs() -> None:

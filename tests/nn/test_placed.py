@@ -71,6 +71,7 @@ def test_nothing_that_is_set_on_the_one_reaches_the_other() -> None:
         nn.PlanarConv(4, 4, GRID),
         nn.PlanarAttention(4, GRID, window=3),
         nn.PlainInstanceNorm(4),
+        nn.PlanarResample(COARSE, GRID),
         nn.LearnedEmbedding(4, GRID),
         nn.SequenceEmbedding(4, GRID),
     ],

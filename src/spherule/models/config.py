@@ -93,6 +93,9 @@ class GeometryConfig(NetworkConfig):
     angles: int = 4
     """Hats of the spherical filters: one in the centre, `angles` at each of `radii` distances.
     `angles=1` makes them isotropic; with `position="none"` the whole model is then equivariant."""
+    upsampling: Literal["spherical", "planar"] | None = None
+    """Bilinear, across the date line and the poles or on rows and columns; by default as the
+    convolution."""
     attention: Literal["spherical", "planar"] = "spherical"
     local: bool = True
     """Attention within disks (spherical) or windows (planar) of `window` cells; else global."""

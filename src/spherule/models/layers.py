@@ -15,6 +15,8 @@ from spherule.nn import (
     PlainInstanceNorm,
     PlanarAttention,
     PlanarConv,
+    PlanarResample,
+    Resample,
     SequenceEmbedding,
     SpectralEmbedding,
     SphericalAttention,
@@ -117,6 +119,12 @@ def make_convolution(
         ),
     }
     return kinds[config.convolution]()
+
+
+def make_upsampling(config: GeometryConfig, grid: Grid, out_grid: Grid) -> nn.Module:
+    """Bilinear interpolation onto a finer grid."""
+    kinds = {"spherical": Resample, "planar": PlanarResample}
+    return kinds[config.upsampling or config.convolution](grid, out_grid)
 
 
 def make_block(

@@ -23,9 +23,10 @@ from spherule.models.layers import (
     make_convolution,
     make_norm,
     make_position,
+    make_upsampling,
 )
 from spherule.models.network import Network
-from spherule.nn import Placed, Projection, Resample, place
+from spherule.nn import Placed, Projection, place
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class SegformerConfig(GeometryConfig):
         "convolution": "planar",
         "attention": "planar",
         "position": "none",
-        "norm": "layer",
+        "norm": "plain_instance",
     }
 
     stage_grids: tuple[str, ...] | None = None
@@ -87,6 +88,7 @@ class SegformerConfig(GeometryConfig):
         mixing = [filter_cutoff(self, g, g) for g in grids]
         return replace(
             self,
+            upsampling=self.upsampling or self.convolution,
             stage_grids=tuple(g.name for g in grids),
             cutoffs=self.cutoffs or _known(attention_cutoff(self, g) for g in grids),
             merging_cutoffs=self.merging_cutoffs or _known(merging),
@@ -182,7 +184,7 @@ class Segformer(Network):
             before, channels = stage_grid, width
         self.projections = nn.ModuleList(Projection(w, w, bias=True) for w in config.widths)
         self.dropout = nn.Dropout1d(config.dropout)
-        self.upsamples = nn.ModuleList(Resample(g, self.grid) for g in grids)
+        self.upsamples = nn.ModuleList(make_upsampling(config, g, self.grid) for g in grids)
         self.head = Projection(sum(config.widths), out_channels, bias=True)
 
     def branch(self, x: Tensor) -> Tensor:

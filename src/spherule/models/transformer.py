@@ -23,9 +23,10 @@ from spherule.models.layers import (
     make_block,
     make_convolution,
     make_position,
+    make_upsampling,
 )
 from spherule.models.network import Network
-from spherule.nn import DiscoConv, Mlp, Resample, place
+from spherule.nn import DiscoConv, Mlp, place
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class TransformerConfig(GeometryConfig):
     PLANAR: ClassVar[dict[str, Any]] = {
         "convolution": "planar",
         "attention": "planar",
-        "norm": "layer",
+        "norm": "plain_instance",
     }
 
     latent_grid: str | None = None
@@ -65,6 +66,7 @@ class TransformerConfig(GeometryConfig):
         latent = coarser(grid) if self.latent_grid is None else Grid.from_name(self.latent_grid)
         return replace(
             self,
+            upsampling=self.upsampling or self.convolution,
             latent_grid=latent.name,
             cutoff=attention_cutoff(self, latent) if self.cutoff is None else self.cutoff,
             convolution_cutoff=(
@@ -104,7 +106,7 @@ class Transformer(Network):
             )
             for rate in drop_path_rates(config, config.depth)
         )
-        self.upsample = Resample(latent, grid)
+        self.upsample = make_upsampling(config, latent, grid)
         self.decoder = make_convolution(
             config, width, out_channels, grid, grid, cutoff=cutoff, kernel=3
         )

@@ -56,6 +56,8 @@ def _fields(name: str, old: dict[str, Any]) -> dict[str, Any]:
                 "train it again, as a Transformer with position='learned'"
             )
         return {key: value for key, value in fields.items() if key not in _NOT_OF_VIT}
+    if fields.get("convolution") == "planar":
+        fields["upsampling"] = "spherical"
     for key, value, ignored in IGNORED:
         default = {"convolution": "spherical", "attention": "spherical", "local": True}[key]
         if fields.get(key, default) == value:

@@ -6,7 +6,7 @@ from spherule.nn.disco import DiscoConv
 from spherule.nn.embedding import LearnedEmbedding, SequenceEmbedding, SpectralEmbedding
 from spherule.nn.norm import ChannelNorm, SphericalInstanceNorm
 from spherule.nn.placed import Bound, Placed, place
-from spherule.nn.planar import PlainInstanceNorm, PlanarAttention, PlanarConv
+from spherule.nn.planar import PlainInstanceNorm, PlanarAttention, PlanarConv, PlanarResample
 from spherule.nn.projection import Projection
 from spherule.nn.resample import Resample
 
@@ -22,6 +22,7 @@ __all__ = [
     "PlainInstanceNorm",
     "PlanarAttention",
     "PlanarConv",
+    "PlanarResample",
     "Projection",
     "Resample",
     "SequenceEmbedding",

@@ -135,3 +135,30 @@ class PlainInstanceNorm(Bound, nn.GroupNorm):
 
     def __init__(self, channels: int) -> None:
         super().__init__(channels, channels)
+
+    def forward(
+        self, x: Float[Tensor, "batch channels ..."]
+    ) -> Float[Tensor, "batch channels ..."]:
+        # Not torch.nn.functional's, which refuses a single point.
+        return torch.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
+
+
+class PlanarResample(Bound):
+    """Bilinear resampling as images are resized: cells on cells, the outermost ones continued."""
+
+    def __init__(self, source: Grid, target: Grid) -> None:
+        super().__init__()
+        for which in (source, target):
+            if not which.regular:
+                raise ValueError(
+                    f"PlanarResample needs rows and columns, which {which!r} does not have"
+                )
+        self.source, self.target = source, target
+
+    def forward(
+        self, x: Float[Tensor, "batch channels lat lon"]
+    ) -> Float[Tensor, "batch channels lat2 lon2"]:
+        return F.interpolate(x, self.target.shape, mode="bilinear")
+
+    def extra_repr(self) -> str:
+        return f"{self.source.name} -> {self.target.name}"
