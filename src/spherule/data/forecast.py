@@ -246,7 +246,7 @@ def _times(data: "xr.Dataset", path: Path) -> NDArray:
             f"{path}: time is {times.dtype}, expected dates or durations: give it units such as "
             "'hours since 2000-01-01'"
         )
-    if times.size < 2 or not (np.diff(times) > np.timedelta64(0)).all():
+    if times.size < 2 or not (np.diff(times) > np.timedelta64(0, "ns")).all():
         raise ValueError(f"{path}: time must have at least two values and increase")
     return times
 
