@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from spherule.optional import require
 from spherule.report.maps import draw_map, smooth
 from spherule.report.style import RUN_COLOURS, pyplot
 from spherule.train.fields import FieldProblem
@@ -83,8 +84,7 @@ def _spectra(path: Path, rollout: Rollout, problem: FieldProblem, title: str) ->
 
 
 def _movie(path: Path, rollout: Rollout, problem: FieldProblem) -> None:
-    from PIL import Image
-
+    Image = require("PIL.Image", "a movie")
     names = list(problem.variables)
     v = names.index("vorticity") if "vorticity" in names else 0
     limit = float(np.abs(rollout.frames["truth"][:, v]).max())

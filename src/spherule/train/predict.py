@@ -10,6 +10,7 @@ import torch
 from spherule.data import Statistics
 from spherule.data.forecast import Layout, duration, open_fields, read_static
 from spherule.models import Model
+from spherule.optional import require
 from spherule.train.problem import Say
 from spherule.train.run import Run
 
@@ -26,6 +27,7 @@ def predict_fields(run: Run, source: Path, target: Path, *, say: Say = print) ->
     written = {".zarr": "zarr", ".nc": "h5netcdf"}
     if target.suffix not in written:
         raise ValueError(f"output={str(target)!r}: expected a name that ends in .zarr or .nc")
+    require(written[target.suffix], f"writing {target}")
     if target.exists():
         raise FileExistsError(f"{target} exists: remove it, or choose another name")
     data = open_fields(source)

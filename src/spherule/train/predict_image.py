@@ -14,6 +14,7 @@ from spherule.data.images import MAX_PIXELS, nearest, shrink
 from spherule.data.panoramas import COLOURS, PanoramaStatistics
 from spherule.data.stanford import NO_DEPTH, UNITS_PER_METRE
 from spherule.grids import Grid
+from spherule.optional import require
 from spherule.train.config import DepthTask, SegmentationTask
 from spherule.train.run import Run
 
@@ -23,9 +24,8 @@ def predict_image(run: Run, source: Path, target: Path) -> None:
     """Write what the model sees in a panorama, in the size of the image: a PNG of colours with the
     classes' names inside, or of depth in steps of 1/512 m.
     """
-    from PIL import Image
-    from PIL.PngImagePlugin import PngInfo
-
+    Image = require("PIL.Image", "writing images")
+    PngInfo = require("PIL.PngImagePlugin", "writing images").PngInfo
     if target.suffix.lower() != ".png":
         raise ValueError(f"output={str(target)!r}: expected a name that ends in .png")
     if not isinstance(run.config.task, (SegmentationTask, DepthTask)):
@@ -52,8 +52,7 @@ def predict_image(run: Run, source: Path, target: Path) -> None:
 
 def read_rgb(path: Path) -> UInt8[np.ndarray, "height width 3"]:
     """A whole panorama, twice as wide as high, from a PNG or JPEG file."""
-    from PIL import Image
-
+    Image = require("PIL.Image", "reading images")
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist, or is not a file")
     try:
