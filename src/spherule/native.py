@@ -97,7 +97,7 @@ def load() -> tuple[ctypes.CDLL | None, str]:
     # Found as a module would be, so that editable installs, which keep it elsewhere, have it too.
     spec = importlib.util.find_spec("spherule._spherule")
     if spec is None or spec.origin is None:
-        return None, "spherule._spherule is not installed: there was no C++ compiler"
+        return None, "spherule._spherule is not installed: it is not built on Windows"
     path = spec.origin
     try:
         library = ctypes.CDLL(path)

@@ -52,7 +52,7 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("spherule"):
             raise
-        sys.exit(f"spherule: {error}; pip install 'spherule[data,plot]'")
+        sys.exit(f"spherule: {error}")
 
 
 def _import_own(arguments: list[str]) -> list[str]:

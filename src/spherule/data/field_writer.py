@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spherule.optional import require
+
 if TYPE_CHECKING:
     import xarray as xr
 
@@ -66,8 +68,7 @@ class FieldWriter:
             self._remove()
 
     def _begin_zarr(self, coordinates: "xr.Dataset") -> None:
-        import zarr
-
+        zarr = require("zarr", "a Zarr store")
         coordinates.to_zarr(self.partial, mode="w", consolidated=False, zarr_format=3)
         group = zarr.open_group(self.partial, mode="a")
         for name, variable in self.like.data_vars.items():
@@ -82,8 +83,7 @@ class FieldWriter:
             )
 
     def _begin_netcdf(self, coordinates: "xr.Dataset") -> None:
-        import h5netcdf
-
+        h5netcdf = require("h5netcdf", "a NetCDF file")
         coordinates.to_netcdf(self.partial, engine="h5netcdf")
         file = h5netcdf.File(self.partial, "a")
         self._close = file.close

@@ -20,6 +20,7 @@ from torch.utils.data import Dataset
 from spherule.data.statistics import Statistics
 from spherule.grids import Grid
 from spherule.grids.match import Match
+from spherule.optional import require
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -34,13 +35,10 @@ def open_fields(path: Path | str) -> "xr.Dataset":
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist")
-    try:
-        import xarray as xr
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "reading fields needs xarray: pip install 'spherule[data]'", name=error.name
-        ) from error
     engine = "zarr" if path.is_dir() else "h5netcdf"
+    xr = require("xarray", f"reading {path}")
+    for module in ("zarr",) if engine == "zarr" else ("h5py", "h5netcdf"):
+        require(module, f"reading {path}")
     try:
         with warnings.catch_warnings():
             # Stores with and without consolidated metadata are both fine.
@@ -258,7 +256,7 @@ def _times(data: "xr.Dataset", path: Path) -> NDArray:
             f"{path}: time is {times.dtype}, expected dates or durations: give it units such as "
             "'hours since 2000-01-01'"
         )
-    if times.size < 2 or not (np.diff(times) > np.timedelta64(0)).all():
+    if times.size < 2 or not (np.diff(times) > np.timedelta64(0, "ns")).all():
         raise ValueError(f"{path}: time must have at least two values and increase")
     return times
 

@@ -13,6 +13,7 @@ from jaxtyping import Float, Shaped, UInt8
 from numpy.typing import NDArray
 
 from spherule.data.panoramas import BadPanorama
+from spherule.optional import require
 
 MAX_PIXELS = 32_000_000
 
@@ -24,15 +25,13 @@ def read_png(
 
     Its size is read from the header and refused before anything is decoded.
     """
-    from PIL import Image, ImageFile
-
+    Image = require("PIL.Image", "reading images")
     if not path.is_file():  # a pipe would never end
         raise BadPanorama(name, "not a file", path.name)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with Image.open(path, formats=("PNG",)) as image:
-                assert isinstance(image, ImageFile.ImageFile)
                 width, height = image.size
                 if width * height > MAX_PIXELS:
                     raise BadPanorama(name, "oversized", f"{path.name} is {width}x{height}")
@@ -124,8 +123,7 @@ def _shares(pixels: int, cells: int, latitude: bool) -> list[tuple[int, NDArray[
 
 def read_panorama(path: Path) -> UInt8[np.ndarray, "height width 3"]:
     """A whole panorama, twice as wide as high, from a PNG or JPEG file."""
-    from PIL import Image
-
+    Image = require("PIL.Image", "an image")
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist, or is not a file")
     try:

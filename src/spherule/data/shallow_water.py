@@ -139,7 +139,7 @@ class ShallowWaterDataset(Dataset[tuple[Tensor, ...]]):
 
     def _draw(self, stream: int, number: int) -> Tensor:
         seed = np.random.SeedSequence(self.seed if stream == 0 else 0, spawn_key=(stream, number))
-        generator = torch.Generator().manual_seed(int(seed.generate_state(1, np.uint64)[0] >> 1))
+        generator = torch.Generator().manual_seed(int(seed.generate_state(1, np.uint64)[0]) >> 1)
         return random_states(
             self._solver.lmax, BLOCK, preset=self.config.states, generator=generator
         )

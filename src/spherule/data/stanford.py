@@ -17,6 +17,7 @@ from jaxtyping import Float32, Integer, UInt8
 
 from spherule.data.images import majority, nearest, read_png, shrink, shrink_valid
 from spherule.data.panoramas import BadPanorama, Panorama
+from spherule.optional import require
 from spherule.rooms.classes import CLASSES, UNKNOWN
 
 FOLDS = {
@@ -58,6 +59,7 @@ class StanfordSource:
     ) -> None:
         if labels not in ("nearest", "majority"):
             raise ValueError(f"labels={labels!r}: expected nearest or majority")
+        require("PIL.Image", "reading panoramas")
         self.root, self.size, self.labels = Path(root), size, labels
         self.classes = read_classes(self.root)
         self.candidates = _found(self.root)

@@ -13,6 +13,7 @@ from spherule.data import stanford
 from spherule.data.panoramas import Panorama
 from spherule.data.rooms import Rooms, area_of, room_of
 from spherule.data.zarr_store import partial_of
+from spherule.optional import require
 from spherule.rooms.classes import CLASSES, UNKNOWN
 
 LABELS = "semantic_labels.json"
@@ -36,6 +37,7 @@ def write_stanford_layout(path: Path | str, rooms: Rooms, *, workers: int = 0) -
         raise ValueError(f"workers={workers} must be >= 0")
     if path.exists():
         raise FileExistsError(f"{path} exists: remove it, or choose another name")
+    require("PIL.Image", "writing images")
     partial = partial_of(path)
     labels = [UNLABELLED]
     items = DataLoader(_Items(rooms), batch_size=None, num_workers=workers, collate_fn=_same)
@@ -74,8 +76,7 @@ class _Items(Dataset[_Item]):
 
 
 def _write(root: Path, item: _Item, *, first: int) -> None:
-    from PIL import Image
-
+    Image = require("PIL.Image", "writing images")
     panorama = item.panorama
     index = np.where(item.thing < 0, stanford.MISSING[0], item.thing + first)
     semantic = np.stack([index >> shift & 255 for shift in (16, 8, 0)], axis=-1).astype(np.uint8)

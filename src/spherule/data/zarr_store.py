@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spherule.grids import Grid
+from spherule.optional import require
 
 
 def partial_of(path: Path) -> Path:
@@ -126,12 +127,6 @@ def require_coordinates(path: Path, group: Any, coordinates: Mapping[str, Coordi
 
 
 def zarr_module() -> Any:
-    try:
-        import zarr
-        import zarr.codecs
-        import zarr.errors
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "stores need zarr: pip install 'spherule[data]'", name=error.name
-        ) from error
-    return zarr
+    for module in ("zarr.codecs", "zarr.errors"):
+        require(module, "a store")
+    return require("zarr", "a store")

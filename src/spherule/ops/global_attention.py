@@ -118,9 +118,9 @@ def _fused(
     # product.
     dim, value_dim = q.shape[-1], v.shape[-1]
     queries, slices = q.shape[2], _slices(q)
-    q = F.pad(q, (0, max(0, value_dim - dim), 0, -queries % slices)).contiguous()
-    k = F.pad(k, (0, max(0, value_dim - dim))).contiguous()
-    v = F.pad(v, (0, max(0, dim - value_dim))).contiguous()
+    q = _padded(q, max(0, value_dim - dim), -queries % slices if slices > 1 else 0)
+    k = _padded(k, max(0, value_dim - dim))
+    v = _padded(v, max(0, dim - value_dim))
     if slices > 1:
         q = q.unflatten(2, (slices, -1)).flatten(1, 2)
         k, v = (x[:, :, None].expand(-1, -1, slices, -1, -1).flatten(1, 2) for x in (k, v))
@@ -128,6 +128,12 @@ def _fused(
     if slices > 1:
         out = out.unflatten(1, (-1, slices)).flatten(2, 3)
     return out[:, :, :queries, :value_dim]
+
+
+def _padded(x: Tensor, channels: int, points: int = 0) -> Tensor:
+    # Padding by nothing is left out: torch 2.6 traces it as contiguous where it is not, drops what
+    # would make it so from compiled programs, and its kernel then reads other numbers.
+    return (F.pad(x, (0, channels, 0, points)) if channels or points else x).contiguous()
 
 
 def _slices(q: Tensor) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from spherule.grids import Grid
+from spherule.optional import require
 from spherule.pde import ShallowWater
 from spherule.pde.initial_states import case_named, mountain
 from spherule.report.maps import Projection, draw_map
@@ -32,8 +33,7 @@ def draw_movie(
     if not days > 0:
         raise ValueError(f"days={days} must be positive")
     state = case_named(case)(lmax)
-    from PIL import Image
-
+    Image = require("PIL.Image", "a movie")
     grid = Grid.gauss(2 * lmax + 2, 4 * lmax + 4)
     solver = ShallowWater(
         grid,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from spherule.grids import Grid
+from spherule.optional import require
 from spherule.report.maps import draw_map, smooth
 from spherule.report.style import pyplot, run_style
 from spherule.runs.rollout import Rollout
@@ -81,8 +82,7 @@ def _spectra(path: Path, rollout: Rollout) -> None:
 
 
 def _movie(path: Path, rollout: Rollout) -> None:
-    from PIL import Image
-
+    Image = require("PIL.Image", "a movie")
     names = list(rollout.variables)
     v = names.index("vorticity") if "vorticity" in names else 0
     limit = float(np.abs(rollout.frames["truth"][:, v]).max())

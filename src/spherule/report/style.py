@@ -6,6 +6,8 @@ import io
 import re
 from typing import TYPE_CHECKING, Any
 
+from spherule.optional import require
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -92,11 +94,8 @@ def embedded(figure: "Figure", description: str, *, vector: bool = False, dpi: i
 
 def pyplot() -> Any:
     """matplotlib without a display, in this style."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
+    require("matplotlib", "a figure").use("Agg")
+    plt = require("matplotlib.pyplot", "a figure")
     plt.rcParams.update(
         {
             "font.size": 11,

@@ -14,6 +14,7 @@ from spherule.data import depth_mask
 from spherule.data.images import nearest
 from spherule.data.panoramas import PanoramaStatistics
 from spherule.data.stanford import NO_DEPTH, UNITS_PER_METRE
+from spherule.optional import require
 from spherule.tasks.panoramas import EXAMPLES, PanoramaConfig, PanoramaTask, shown
 from spherule.train.figures import ByLatitude, ColorScale, ImageColumn, Images, RingCurve, Section
 from spherule.train.task import Log, Trained
@@ -47,8 +48,7 @@ class DepthConfig(PanoramaConfig, task="depth", title="Depth of panoramas"):
         self, output: Tensor, size: tuple[int, int], metadata: dict[str, Any], info: "PngInfo"
     ) -> "Image":
         """16 bits in steps of 1/512 m."""
-        from PIL import Image
-
+        Image = require("PIL.Image", "an image")
         statistics = PanoramaStatistics.from_json(metadata["statistics"])
         meters = (output[0] * statistics.depth_std + statistics.depth_mean).clamp_min(0)
         units = (meters * UNITS_PER_METRE).round().clamp_max(NO_DEPTH - 1)

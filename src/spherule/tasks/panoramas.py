@@ -21,6 +21,7 @@ from spherule.data.rooms import Rooms, RoomsConfig
 from spherule.data.stanford import FOLDS
 from spherule.grids import Grid, image_grid
 from spherule.models import Model
+from spherule.optional import require
 from spherule.train.batches import Repeated, first_samples, to_device
 from spherule.train.figures import ImageColumn
 from spherule.train.task import Log, Task, TaskConfig, Trained
@@ -85,8 +86,7 @@ class PanoramaConfig(TaskConfig):
         log: Log = print,
     ) -> None:
         """From a PNG or JPEG file to a PNG of the same size."""
-        from PIL.PngImagePlugin import PngInfo
-
+        png = require("PIL.PngImagePlugin", "an image")
         if target.suffix.lower() != ".png":
             raise ValueError(f"output={str(target)!r}: expected a name that ends in .png")
         rgb = read_panorama(source)
@@ -96,7 +96,7 @@ class PanoramaConfig(TaskConfig):
         inputs = ((image.permute(2, 0, 1) - mean) / std)[None].to(device)
         with torch.no_grad():
             output = model.to(device).eval()(inputs)[0].cpu()
-        info = PngInfo()
+        info = png.PngInfo()
         picture = self.picture(output, (rgb.shape[0], rgb.shape[1]), metadata, info)
         target.parent.mkdir(parents=True, exist_ok=True)
         picture.save(target, format="PNG", pnginfo=info)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from spherule import checks, objectives
 from spherule.data.images import nearest
 from spherule.data.panoramas import COLORS
+from spherule.optional import require
 from spherule.tasks.panoramas import EXAMPLES, PanoramaConfig, PanoramaTask, shown
 from spherule.train.figures import Bars, ByLatitude, ImageColumn, Images, RingCurve, Section
 from spherule.train.task import Log, Trained
@@ -46,8 +47,7 @@ class SegmentationConfig(PanoramaConfig, task="segmentation", title="Segmentatio
         self, output: Tensor, size: tuple[int, int], metadata: dict[str, Any], info: "PngInfo"
     ) -> "Image":
         """A picture of classes, whose names are inside."""
-        from PIL import Image
-
+        Image = require("PIL.Image", "an image")
         labels = nearest(output.argmax(0).to(torch.uint8).numpy(), size)
         picture = Image.fromarray(labels, mode="P")
         picture.putpalette([value for color in COLORS for value in color])
