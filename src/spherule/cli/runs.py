@@ -21,7 +21,8 @@ class List:
         titles = max(len(recipe.title) for recipe in recipes.RECIPES.values())
         print(f"{'recipe':{wide}}  {'model':{titles}}  validation loss in the paper")
         for recipe in recipes.RECIPES.values():
-            loss = "" if recipe.published is None else f"{recipe.published:.3f}"
+            known = recipe.published
+            loss = "" if known is None else f"{known.metrics['loss'][0]:.3f}"
             print(f"{recipe.name:{wide}}  {recipe.title:{titles}}  {loss}".rstrip())
         print(
             "\nEach also as NAME:small and NAME:tiny, which train on a laptop's CPU. "

@@ -106,7 +106,7 @@ class ShallowWaterDataset(Dataset[tuple[Tensor, ...]]):
         self.seed = seed
         self.leads = leads
         self.grid = Grid.from_name(self.config.grid)
-        self._solver = self.config.solver()
+        self.solver = self.config.solver()
         self._last: tuple[int, Tensor] | None = None
         self._draw(0, 0)  # bad configurations are refused here, not in a worker
         self.statistics = self._measure() if statistics is None else statistics
@@ -129,19 +129,27 @@ class ShallowWaterDataset(Dataset[tuple[Tensor, ...]]):
         """Samples number * BLOCK and following in physical units, input and targets."""
         return self._make(0, number, self.leads)
 
+    def trajectories(self, number: int, leads: int) -> Shaped[Tensor, "block times ..."]:
+        """The coefficients of a block's samples, followed for so many leads."""
+        with one_thread(), torch.inference_mode():
+            return self._follow(0, number, leads)
+
     def _make(self, stream: int, number: int, leads: int) -> Tensor:
         with one_thread(), torch.inference_mode():
-            start = self._draw(stream, number).to(torch.complex64)
-            every = self.config.steps
-            run = self._solver.trajectory(start, self.config.step, leads * every, every=every)
-            fields = self._solver.fields(torch.stack([start, *run], dim=1))
+            fields = self.solver.fields(self._follow(stream, number, leads))
         return fields.clone()  # out of inference mode
+
+    def _follow(self, stream: int, number: int, leads: int) -> Tensor:
+        start = self._draw(stream, number).to(torch.complex64)
+        every = self.config.steps
+        run = self.solver.trajectory(start, self.config.step, leads * every, every=every)
+        return torch.stack([start, *run], dim=1)
 
     def _draw(self, stream: int, number: int) -> Tensor:
         seed = np.random.SeedSequence(self.seed if stream == 0 else 0, spawn_key=(stream, number))
         generator = torch.Generator().manual_seed(int(seed.generate_state(1, np.uint64)[0]) >> 1)
         return random_states(
-            self._solver.lmax, BLOCK, preset=self.config.states, generator=generator
+            self.solver.lmax, BLOCK, preset=self.config.states, generator=generator
         )
 
     def _measure(self) -> Statistics:

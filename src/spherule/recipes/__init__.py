@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from spherule.recipes import tables
-from spherule.recipes.paper import PUBLISHED
+from spherule.recipes.paper import PUBLISHED, Published
 from spherule.recipes.rows import ABLATION, LARGE, ROWS, Row
 from spherule.train import RunConfig
 
@@ -20,8 +20,8 @@ class Recipe:
     name: str
     title: str
     make: Callable[[str], RunConfig]
-    published: float | None = None
-    """The validation loss that the paper reports."""
+    published: Published | None = None
+    """What the paper reports."""
 
 
 def _table(

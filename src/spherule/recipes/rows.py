@@ -44,8 +44,11 @@ ABLATION: dict[str, Row] = {
     "ablation-3-spectral": Row(
         "− learned + spectral positions", TransformerConfig.planar(local=False)
     ),
+    # What is integrated over the sphere comes with its convolution: upsampling follows it by
+    # itself, the norm is named.
     "ablation-4-s2-convolution": Row(
-        "− R² + S² convolution", TransformerConfig.planar(local=False, convolution="spherical")
+        "− R² + S² convolution",
+        TransformerConfig.planar(local=False, convolution="spherical", norm="instance"),
     ),
     "ablation-5-s2-attention": Row("− R² + S² attention", TransformerConfig.spherical(local=False)),
     "ablation-6-local": Row("− global + local attention", TransformerConfig.spherical()),
@@ -53,13 +56,9 @@ ABLATION: dict[str, Row] = {
 
 
 def scaled(model: RowConfig, size: str) -> RowConfig:
-    """The model at a size: `paper`, or `small` and `tiny`, which a laptop trains."""
-    if size == "paper":
+    """The model at a size: the paper's own in `paper` and `small`, another in `tiny`."""
+    if size != "tiny":
         return model
     if isinstance(model, SegformerConfig):  # the large ones keep their doubled widths
-        stages = {"small": 4, "tiny": 3}[size]
-        depths = {"small": (2, 2, 2, 2), "tiny": (2, 2, 2)}[size]
-        return replace(
-            model, widths=model.widths[:stages], depths=depths, heads=model.heads[:stages]
-        )
-    return replace(model, width=64, depth={"small": 4, "tiny": 2}[size])
+        return replace(model, widths=model.widths[:3], depths=(2, 2, 2), heads=model.heads[:3])
+    return replace(model, width=64, depth=2)

@@ -10,15 +10,22 @@ from spherule.train import RunConfig, TrainingConfig
 
 
 def shallow_water(row: Row, size: str) -> RunConfig:
-    """3200 steps in epochs of 256 samples, the model predicting the change."""
-    model = replace(scaled(row.model, size), skip="identity")
-    task = ShallowWaterTaskConfig()
+    """3200 steps in epochs of 256 samples; Transformers predict the change, SegFormers the state.
+
+    At half the resolution (`small`) waves cross as many cells in a lead, and are damped as much.
+    """
+    model = scaled(row.model, size)
+    if isinstance(model, SegformerConfig):
+        model = replace(model, drop_path=0.1)
+    else:
+        model = replace(model, skip="identity")
+    task = ShallowWaterTaskConfig(damping_time=7200.0)
     training = TrainingConfig(epochs=50, batch=4, learning_rate=1e-3, schedule="plateau")
     if size == "small":
-        task = replace(task, grid="gauss:64x128")
-        training = replace(training, epochs=25, schedule="cosine")
+        task = replace(task, grid="gauss:64x128", lead=7200.0, step=300.0, damping_time=14400.0)
     elif size == "tiny":
-        task = replace(task, grid="gauss:32x64", samples=128, validation_samples=16)
+        task = replace(task, grid="gauss:32x64", damping_time=None)
+        task = replace(task, samples=128, validation_samples=16, test_samples=16)
         training = replace(training, epochs=20, batch=8, learning_rate=3e-3, schedule="cosine")
     return RunConfig(task, model, training)
 
@@ -34,7 +41,8 @@ def segmentation(row: Row, size: str) -> RunConfig:
         weight_decay=0.1,
         schedule="cosine",
     )
-    task = SegmentationConfig(size="256x512" if "large" in row.title else "128x256")
+    size_of_images = "256x512" if "large" in row.title else "128x256"
+    task = SegmentationConfig(size=size_of_images, augment=False)
     if size != "paper":
         task = replace(task, **_rooms(size))
         training = replace(training, epochs=_EPOCHS[size], learning_rate=1e-3)
@@ -52,7 +60,9 @@ def depth(row: Row, size: str) -> RunConfig:
         weight_decay=0.01,
         schedule="plateau",
     )
-    task = DepthConfig()
+    if not isinstance(model, SegformerConfig):
+        model = replace(model, drop_path=0.0)
+    task = DepthConfig(augment=False)
     if size != "paper":
         task = replace(task, **_rooms(size))
         training = replace(training, epochs=_EPOCHS[size], schedule="cosine")
@@ -78,6 +88,7 @@ def _rooms(size: str) -> dict[str, Any]:
         "rooms": {"small": 400, "tiny": 120}[size],
         "size": {"small": "64x128", "tiny": "32x64"}[size],
         "fold": "1",
+        "augment": True,
     }
 
 

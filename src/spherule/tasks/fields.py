@@ -1,16 +1,17 @@
 """What forecasts of fields share: from the state at one time to that a lead later."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from spherule import ops
+from spherule import checks, ops
 from spherule.data import Statistics
 from spherule.grids import Grid
 from spherule.models import Model
@@ -35,7 +36,42 @@ SHOWN = 8
 
 @dataclass(frozen=True)
 class FieldConfig(TaskConfig):
-    """A forecast."""
+    """A forecast, and what training adds to its samples so that it can follow itself."""
+
+    leads: int = 1
+    """Autoregressive training: how many leads each sample is followed."""
+    unroll: tuple[float, ...] = ()
+    """Instead of --leads, weights of following 1, 2, 4, 8 ... leads: one is drawn for each step."""
+    unroll_from: float = 0.0
+    """Share of the steps before that, which follow a single lead."""
+    unroll_gradient: Literal["all", "last"] = "all"
+    """Whether gradients go back through all leads that a sample is followed, or the last only."""
+    noise: float = 0.0
+    """Deviations of random fields that are added to training inputs."""
+    noise_lmax: int | None = None
+    """Their highest degree; by default all that the data have."""
+    noise_slope: float = 0.0
+    """Their power falls with the degree l as (l + 1)^-slope; 0 is white."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.integer("leads", self.leads, low=1)
+        checks.number("unroll_from", self.unroll_from, low=0, high=1)
+        checks.number("noise", self.noise, low=0)
+        if self.noise_lmax is not None:
+            checks.integer("noise_lmax", self.noise_lmax, low=0)
+        for i, weight in enumerate(self.unroll):
+            checks.number(f"unroll[{i}]", weight, low=0)
+        if self.unroll and (self.leads != 1 or not sum(self.unroll) > 0):
+            raise ValueError(
+                f"unroll={self.unroll} with leads={self.leads}: expected weights, one of them "
+                "positive, and no --leads beside them"
+            )
+
+    @property
+    def most_leads(self) -> int:
+        """That a training sample is followed."""
+        return 2 ** (len(self.unroll) - 1) if self.unroll else self.leads
 
     def predict(
         self,
@@ -75,12 +111,13 @@ class FieldTask(Task):
         variables: tuple[str, ...],
         units: tuple[str, ...],
         statistics: Statistics,
+        config: FieldConfig,
         *,
         static: Tensor | None = None,
-        allow_missing: bool = False,
     ) -> None:
         self.grid, self.variables, self.units, self.statistics = grid, variables, units, statistics
-        self.static, self.allow_missing = static, allow_missing
+        self.static, self.allow_missing = static, config.allow_missing
+        self._training, self._leads = config, config.leads
         self.out_channels = len(variables)
         self.in_channels = self.out_channels + (0 if static is None else len(static))
 
@@ -94,14 +131,41 @@ class FieldTask(Task):
         prediction: Tensor = model(state)
         return prediction
 
+    def begin_step(self, seed: int, step: int, steps: int) -> None:
+        """Draw how many leads this step follows its samples."""
+        config = self._training
+        if config.unroll:
+            weights = np.array(config.unroll if step >= config.unroll_from * steps else (1.0,))
+            draw = np.random.default_rng((seed, step, 3))
+            self._leads = 2 ** int(draw.choice(weights.size, p=weights / weights.sum()))
+
     def loss(self, model: nn.Module, batch: Any) -> Tensor:
         """Mean over leads of the squared error, each prediction made from the one before."""
         state, *targets = batch
-        losses = []
-        for target in targets:
+        state = state + self._noise(state)
+        losses: list[Tensor] = []
+        for target in targets[: self._leads]:
+            if losses and self._training.unroll_gradient == "last":
+                state = state.detach()
             state = self.step(model, state)
             losses.append(self._error(squared_l2, state, target))
         return torch.stack(losses).mean(0)
+
+    def _noise(self, state: Tensor) -> Tensor | float:
+        config = self._training
+        if not config.noise:
+            return 0.0
+        lmax = self.data_lmax if config.noise_lmax is None else config.noise_lmax
+        degrees = torch.arange(lmax + 1, dtype=torch.float64)
+        power = (degrees + 1) ** -config.noise_slope
+        variance = (power * (2 * degrees + 1)).sum() / (4 * math.pi)
+        spectrum = power * config.noise**2 / variance
+        return ops.random_field(spectrum, self.grid, state.shape[:2]).to(state)
+
+    @property
+    def data_lmax(self) -> int:
+        """The highest degree that the data have."""
+        return self.grid.lmax
 
     def metrics(self, model: nn.Module, batch: Any) -> dict[str, Tensor]:
         state, target, *_ = batch

@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from spherule import checks
 from spherule.data import Statistics
 from spherule.data.forecast import ForecastDataset
 from spherule.tasks.fields import FieldConfig, FieldTask
@@ -26,8 +25,6 @@ class ForecastConfig(FieldConfig, task="forecast", title="Forecast"):
     """Fields without time that the model sees too, such as orography."""
     lead: str = "6h"
     """From input to target: 6h, 30min, 1d."""
-    leads: int = 1
-    """Autoregressive training: how many leads each sample is followed."""
     missing: Literal["refuse", "mask"] = "refuse"
     """Missing values: an error, or left out of loss and metrics."""
     training_part: float = 0.8
@@ -37,7 +34,6 @@ class ForecastConfig(FieldConfig, task="forecast", title="Forecast"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.integer("leads", self.leads, low=1)
         if not 0 < self.training_part < self.validation_ends < 1:
             raise ValueError(
                 f"training_part={self.training_part}, validation_part={self.validation_part}: "
@@ -77,7 +73,7 @@ class ForecastTask(FieldTask):
         a, b = config.training_part, config.validation_ends
         training = self._part(
             (0.0, a),
-            config.leads,
+            config.most_leads,
             Statistics.from_metadata(metadata),
             Statistics.from_metadata(metadata, "static_"),
         )
@@ -86,8 +82,8 @@ class ForecastTask(FieldTask):
             training.variables,
             training.units,
             training.statistics,
+            config,
             static=training.static,
-            allow_missing=config.allow_missing,
         )
         self.static_statistics = training.static_statistics
         self.training, self.samples = Repeated(training), len(training)

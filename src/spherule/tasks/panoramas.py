@@ -46,12 +46,15 @@ class PanoramaConfig(TaskConfig):
     """Without --data: how many procedural rooms to render."""
     size: str = "128x256"
     """Of rendered rooms."""
+    tilt: float = 0.0
+    """The most that their cameras are tilted, degrees; 180: any rotation at all."""
     augment: bool = True
     """Longitude rolls, mirror images and colour jitter in training."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         checks.integer("rooms", self.rooms, low=0)
+        checks.number("tilt", self.tilt, low=0, high=180)
 
     def store(self, directory: Path | None, log: Log) -> Path:
         """The store, rendered if it must be."""
@@ -64,10 +67,11 @@ class PanoramaConfig(TaskConfig):
                 f"  spherule data rooms --samples 1621 --size {self.size} --out pano.zarr\n"
                 "or --rooms 200 to render rooms for this run"
             )
-        path = directory / f"rooms-{self.rooms}-{self.size}.zarr"
+        tilted = f"-tilt{self.tilt:g}" if self.tilt else ""
+        path = directory / f"rooms-{self.rooms}-{self.size}{tilted}.zarr"
         if not path.exists():
             log(f"rendering {self.rooms} rooms of {self.size} into {path}")
-            rooms = Rooms(RoomsConfig(size=self.size), samples=self.rooms)
+            rooms = Rooms(RoomsConfig(size=self.size, tilt=self.tilt), samples=self.rooms)
             made = {"rooms": self.rooms, **dataclasses.asdict(rooms.config)}
             for _ in write_panoramas(
                 path, rooms, size=rooms.config.shape, config=made, folds=FOLDS, workers=2

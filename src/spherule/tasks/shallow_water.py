@@ -6,7 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from spherule import checks
-from spherule.data import ShallowWaterConfig, ShallowWaterDataset, Statistics
+from spherule.data import (
+    AgedShallowWater,
+    ShallowWaterConfig,
+    ShallowWaterDataset,
+    Statistics,
+)
 from spherule.pde.shallow_water import UNITS, VARIABLES
 from spherule.tasks.fields import FieldConfig, FieldTask
 from spherule.train.task import Log
@@ -27,13 +32,16 @@ class ShallowWaterTaskConfig(
     samples: int = 256
     """Of an epoch."""
     validation_samples: int = 32
-    leads: int = 1
-    """Autoregressive training: how many leads each sample is followed."""
+    test_samples: int = 50
+    ages: float = 0.0
+    """Days: training inputs are of every age from 0 to this, drawn along trajectories. By default
+    all are random initial states, as those of validation and test are."""
 
     def __post_init__(self) -> None:
         FieldConfig.__post_init__(self)
         super().__post_init__()
-        for name in ("samples", "validation_samples", "leads"):
+        checks.number("ages", self.ages, low=0)
+        for name in ("samples", "validation_samples", "test_samples"):
             checks.integer(name, getattr(self, name), low=1)
 
     def open(
@@ -64,16 +72,35 @@ class ShallowWaterTask(FieldTask):
         self, config: ShallowWaterTaskConfig, seed: int, statistics: Statistics | None
     ) -> None:
         self.data, self.lead = config.data, config.lead
-        self.training = ShallowWaterDataset(
-            self.data, seed=seed, leads=config.leads, statistics=statistics
+        starts = ShallowWaterDataset(
+            self.data, seed=seed, leads=config.most_leads, statistics=statistics
         )
-        super().__init__(self.training.grid, VARIABLES, UNITS, self.training.statistics)
+        super().__init__(starts.grid, VARIABLES, UNITS, starts.statistics, config)
+        self.training = (
+            starts
+            if config.ages == 0
+            else AgedShallowWater(
+                self.data,
+                days=config.ages,
+                seed=seed,
+                statistics=self.statistics,
+                leads=config.most_leads,
+            )
+        )
         self.samples = config.samples
-        self.validation_samples = self.test_samples = config.validation_samples
+        self.validation_samples, self.test_samples = (
+            config.validation_samples,
+            config.test_samples,
+        )
         self.validation, self.test = (self._held_out(s) for s in (VALIDATION_SEED, TEST_SEED))
 
     def test_data(self) -> dict[str, Any]:
         return {"shallow water": self.data.resolved()}
+
+    @property
+    def data_lmax(self) -> int:
+        lmax: int = self.data.resolved()["lmax"]
+        return lmax
 
     def trajectories(self, leads: int) -> ShallowWaterDataset:
         return self._held_out(TEST_SEED, leads)

@@ -152,6 +152,7 @@ class Trainer:
         # Dropout and drop path: their own stream in each step and rank.
         stream = np.random.SeedSequence((self.settings.seed, self.step, self.rank))
         torch.manual_seed(int(stream.generate_state(1)[0]))
+        self.task.begin_step(self.settings.seed, self.step, self.steps)
         rate = self.schedule.rate(self.step)
         for group in self.optimizer.param_groups:
             group["lr"] = rate

@@ -103,6 +103,11 @@ class Task(ABC):
     columns: ClassVar[dict[str, str]]
     """Metrics and their headings, with an arrow that says what is better."""
 
+    def begin_step(self, seed: int, step: int, steps: int) -> None:  # noqa: B027
+        """Told to all ranks before each training step, for what the task itself draws or
+        schedules: a function of these numbers, so that a resumed run goes on bit by bit.
+        """
+
     @abstractmethod
     def loss(self, model: nn.Module, batch: Any) -> Tensor:
         """One value a sample, differentiable."""
