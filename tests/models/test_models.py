@@ -309,7 +309,7 @@ def test_compiles_and_exports_whole(name: str, unchecked) -> None:
 
 
 def test_models_and_their_configs_are_listed_once() -> None:
-    assert set(models.MODELS) == {"Transformer", "Segformer", "VisionTransformer"}
+    assert set(models.MODELS) == {"Linear", "Segformer", "Transformer", "VisionTransformer"}
     assert set(models.MODEL_CONFIGS) == {f"{name}Config" for name in models.MODELS}
     for name, cls in models.MODELS.items():
         assert cls.__name__ == name
@@ -328,7 +328,7 @@ def test_bad_input_is_named(unchecked) -> None:
             TypeError,
             "Transformer takes a TransformerConfig, got SegformerConfig",
         ),
-        (lambda: models.build(models.ModelConfig(), "O8", 1, 1), TypeError, "one of Segformer"),
+        (lambda: models.build(models.ModelConfig(), "O8", 1, 1), TypeError, "one of LinearConfig"),
         (lambda: models.build(TransformerConfig(), 12, 1, 1), TypeError, "grid: expected a Grid"),
         (lambda: models.build(TransformerConfig(), "O8", 0, 1), ValueError, "in_channels=0"),
         (lambda: models.build(TransformerConfig(), "O8", 1, 1.5), TypeError, "out_channels=1.5"),

@@ -121,7 +121,7 @@ def spoil(directory: Path, how: str) -> None:
         ("not a number", ValueError, "no finite real numbers"),
         ("integers", ValueError, "no finite real numbers"),
         ("unknown", ValueError, "config.json: TransformerConfig has no colour"),
-        ("no model", ValueError, "describes a 'Perceiver'; known are Segformer"),
+        ("no model", ValueError, "describes a 'Perceiver'; known are Linear"),
         ("no grid", ValueError, "config.json: name='cube:6' is not a grid"),
         ("half a grid", ValueError, "expected theta, nphi, phi0, ring_weights, got theta"),
         ("no channels", ValueError, "config.json: in_channels='three'"),

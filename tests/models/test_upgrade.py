@@ -67,5 +67,5 @@ def test_options_that_0_1_0_ignored_are_left_out() -> None:
 def test_what_has_no_equal_today_is_refused_in_a_sentence() -> None:
     with pytest.raises(ValueError, match="local or spherical attention has no equal: train"):
         models.upgrade_config({"type": "VisionTransformerConfig", "grid": "O8", "local": True})
-    with pytest.raises(ValueError, match="type='Perceiver', expected one of SegformerConfig"):
+    with pytest.raises(ValueError, match="type='Perceiver', expected one of LinearConfig"):
         models.upgrade_config({"type": "Perceiver"})

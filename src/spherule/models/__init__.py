@@ -1,7 +1,8 @@
-"""Transformers and SegFormers, on the sphere and on the plane."""
+"""Transformers and SegFormers, on the sphere and on the plane, and the linear baseline."""
 
 from spherule.models.base import MODEL_CONFIGS, MODELS, Model
 from spherule.models.config import ModelConfig
+from spherule.models.linear import Linear, LinearConfig, LinearFit, fit_linear
 from spherule.models.registry import build, from_pretrained, upgrade_config
 from spherule.models.segformer import Segformer, SegformerConfig
 from spherule.models.transformer import Transformer, TransformerConfig
@@ -10,6 +11,9 @@ from spherule.models.vision_transformer import VisionTransformer, VisionTransfor
 __all__ = [
     "MODELS",
     "MODEL_CONFIGS",
+    "Linear",
+    "LinearConfig",
+    "LinearFit",
     "Model",
     "ModelConfig",
     "Segformer",
@@ -19,6 +23,7 @@ __all__ = [
     "VisionTransformer",
     "VisionTransformerConfig",
     "build",
+    "fit_linear",
     "from_pretrained",
     "upgrade_config",
 ]

@@ -73,6 +73,10 @@ class Model(Placed):
         """
         return super().on(*map(as_grid, grids))
 
+    def place(self, *grids: Any) -> None:
+        super().place(*grids)
+        self.grid = grids[0]
+
     def save_pretrained(self, directory: str | Path) -> None:
         """Write `model.safetensors` and `config.json`."""
         save(self, Path(directory))

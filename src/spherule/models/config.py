@@ -10,8 +10,10 @@ from typing import Any, ClassVar, Literal, TypeVar
 from spherule import checks
 from spherule.grids import Grid
 from spherule.grids.serial import grid_from_json, grid_to_json
+from spherule.nn.spectral import default_lmax
 
 AnyConfig = TypeVar("AnyConfig", bound="ModelConfig")
+AnyNetworkConfig = TypeVar("AnyNetworkConfig", bound="NetworkConfig")
 AnyGeometryConfig = TypeVar("AnyGeometryConfig", bound="GeometryConfig")
 
 
@@ -58,14 +60,52 @@ class NetworkConfig(ModelConfig):
     never forms its weights."""
     drop_path: float = 0.0
     """Of the last block; the blocks before it have proportionally less."""
-    skip: Literal["none", "identity"] = "none"
-    """Identity: the output is what is added to the first `out_channels` channels of the input."""
+    skip: Literal["none", "identity", "spectral"] = "none"
+    """What the network's output is added to: nothing, the first `out_channels` channels of the
+    input, or a linear map of the input with a matrix for each degree, which `fit_skip` finds."""
+    skip_lmax: int | None = None
+    """The highest degree of the spectral skip; by default `bandlimit`, or what the grid resolves.
+    """
+    bandlimit: int | None = None
+    """The output is truncated to this degree."""
+    keep_mean: bool = False
+    """The output's means over the sphere are those of the input's first channels."""
     checkpoint: bool = False
     """Recompute each block's activations in the backward pass instead of keeping them."""
 
     def check(self) -> None:
         checks.number("dropout", self.dropout, low=0, below=1)
         checks.number("drop_path", self.drop_path, low=0, below=1)
+        for name in ("skip_lmax", "bandlimit"):
+            if getattr(self, name) is not None:
+                checks.integer(name, getattr(self, name), low=0)
+        if self.bandlimit is not None and self.skip_lmax not in (None, self.bandlimit):
+            raise ValueError(f"skip_lmax={self.skip_lmax} must be bandlimit={self.bandlimit}")
+        fields = {field.name: field for field in dataclasses.fields(self)}
+        for name, value, others in IGNORED:
+            if getattr(self, name, None) != value:
+                continue
+            for other in fields.keys() & set(others):
+                if (given := getattr(self, other)) != fields[other].default:
+                    raise ValueError(f"{other}={given!r} means nothing with {name}={value!r}")
+
+    def resolved(self: AnyNetworkConfig, grid: Grid) -> AnyNetworkConfig:
+        if self.skip != "spectral" or self.skip_lmax is not None:
+            return self
+        lmax = default_lmax(grid) if self.bandlimit is None else self.bandlimit
+        return dataclasses.replace(self, skip_lmax=lmax)
+
+    def refuse_harmonics(self, plane: str) -> None:
+        """For networks that take the grid for a plane."""
+        uses = {
+            "skip": self.skip == "spectral",
+            "bandlimit": self.bandlimit is not None,
+            "keep_mean": self.keep_mean,
+        }
+        for name in (name for name, used in uses.items() if used):
+            raise ValueError(
+                f"{name}={getattr(self, name)!r} needs to know the sphere, which {plane} does not"
+            )
 
 
 IGNORED: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
@@ -77,6 +117,8 @@ IGNORED: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
         ("radii", "angles", "convolution_cutoff", "merging_cutoffs", "mixing_cutoffs"),
     ),
     ("convolution", "spherical", ("kernel",)),
+    ("skip", "none", ("skip_lmax",)),
+    ("skip", "identity", ("skip_lmax",)),
 )
 """Where a field has this value, these others mean nothing."""
 
@@ -122,12 +164,9 @@ class GeometryConfig(NetworkConfig):
         checks.number("edge_width", self.edge_width, low=0)
         if self.attention == "planar" and self.window % 2 == 0:
             raise ValueError(f"window={self.window} must be odd: planar windows have a middle")
-        fields = {field.name: field for field in dataclasses.fields(self)}
-        for name, value, others in IGNORED:
-            for other in fields.keys() & set(others):
-                given = getattr(self, other)
-                if getattr(self, name) == value and given != fields[other].default:
-                    raise ValueError(f"{other}={given!r} means nothing with {name}={value!r}")
+        for name in ("convolution", "attention"):
+            if getattr(self, name) == "planar":
+                self.refuse_harmonics(f"{name}='planar'")
 
 
 def check_width(name: str, width: int, heads: int) -> None:

@@ -87,7 +87,7 @@ class SegformerConfig(GeometryConfig):
         merging = [filter_cutoff(self, *pair) for pair in pairwise([grid, *grids])]
         mixing = [filter_cutoff(self, g, g) for g in grids]
         return replace(
-            self,
+            super().resolved(grid),
             upsampling=self.upsampling or self.convolution,
             stage_grids=tuple(g.name for g in grids),
             cutoffs=self.cutoffs or _known(attention_cutoff(self, g) for g in grids),
@@ -186,6 +186,7 @@ class Segformer(Network):
         self.dropout = nn.Dropout1d(config.dropout)
         self.upsamples = nn.ModuleList(make_upsampling(config, g, self.grid) for g in grids)
         self.head = Projection(sum(config.widths), out_channels, bias=True)
+        self.end_in(self.head)
 
     def branch(self, x: Tensor) -> Tensor:
         levels = []
@@ -218,6 +219,7 @@ class Segformer(Network):
             place(stage, above, here)
         for upsample, here in zip(self.upsamples, grids, strict=True):
             place(upsample, here, grid)
+        place(self.skip, grid)
 
 
 def stages_below(grid: Grid, stages: int) -> list[Grid]:

@@ -65,7 +65,7 @@ class TransformerConfig(GeometryConfig):
     def resolved(self, grid: Grid) -> "TransformerConfig":
         latent = coarser(grid) if self.latent_grid is None else Grid.from_name(self.latent_grid)
         return replace(
-            self,
+            super().resolved(grid),
             upsampling=self.upsampling or self.convolution,
             latent_grid=latent.name,
             cutoff=attention_cutoff(self, latent) if self.cutoff is None else self.cutoff,
@@ -110,6 +110,7 @@ class Transformer(Network):
         self.decoder = make_convolution(
             config, width, out_channels, grid, grid, cutoff=cutoff, kernel=3
         )
+        self.end_in(self.decoder)
 
     def branch(self, x: Tensor) -> Tensor:
         latent = self.run_blocks(self.blocks, self.position, self.encoder(x))
@@ -125,3 +126,4 @@ class Transformer(Network):
         place(self.blocks, latent)
         place(self.upsample, latent, grid)
         place(self.decoder, grid)
+        place(self.skip, grid)

@@ -9,14 +9,20 @@ from typing import Any
 from spherule.models.config import IGNORED
 
 _INTERFACE = ("grid", "in_channels", "out_channels")
-_PLANAR = {"convolution": "planar", "attention": "planar", "norm": "layer"}
+_SPHERICAL: dict[str, Any] = {"convolution": "spherical", "attention": "spherical", "local": True}
+_PLANAR: dict[str, Any] = {
+    **_SPHERICAL,
+    "convolution": "planar",
+    "attention": "planar",
+    "norm": "layer",
+}
 # Each class of 0.1.0: what it is now, and the defaults by which it differed.
 _CLASSES: dict[str, tuple[str, dict[str, Any]]] = {
-    "SphericalTransformer": ("Transformer", {}),
+    "SphericalTransformer": ("Transformer", _SPHERICAL),
     "PlanarTransformer": ("Transformer", _PLANAR),
-    "SphericalSegformer": ("Segformer", {"kernel": 3}),
+    "SphericalSegformer": ("Segformer", {**_SPHERICAL, "kernel": 3}),
     "PlanarSegformer": ("Segformer", {**_PLANAR, "position": "none", "kernel": 4}),
-    "VisionTransformer": ("VisionTransformer", {}),
+    "VisionTransformer": ("VisionTransformer", {"attention": "planar", "local": False}),
 }
 # What a Vision Transformer's config held besides, and had no say in.
 _NOT_OF_VIT = (
@@ -50,17 +56,16 @@ def _fields(name: str, old: dict[str, Any]) -> dict[str, Any]:
         fields.pop(key, None)
     fields["skip"] = "identity" if fields.pop("residual", False) else "none"
     if name == "VisionTransformer":
-        if fields.get("local", False) or fields.get("attention", "planar") != "planar":
+        if fields["local"] or fields["attention"] != "planar":
             raise ValueError(
                 "a VisionTransformer of 0.1.0 with local or spherical attention has no equal: "
                 "train it again, as a Transformer with position='learned'"
             )
         return {key: value for key, value in fields.items() if key not in _NOT_OF_VIT}
-    if fields.get("convolution") == "planar":
+    if fields["convolution"] == "planar":
         fields["upsampling"] = "spherical"
     for key, value, ignored in IGNORED:
-        default = {"convolution": "spherical", "attention": "spherical", "local": True}[key]
-        if fields.get(key, default) == value:
+        if fields[key] == value:
             for other in ignored:
                 fields.pop(other, None)
     return fields

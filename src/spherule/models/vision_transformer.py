@@ -29,6 +29,7 @@ class VisionTransformerConfig(NetworkConfig):
     def check(self) -> None:
         super().check()
         check_width("width", self.width, self.heads)
+        self.refuse_harmonics("a VisionTransformer")
         checks.integer("patch", self.patch, low=1)
         checks.integer("depth", self.depth, low=1)
         checks.number("mlp_ratio", self.mlp_ratio, low=1 / self.width)

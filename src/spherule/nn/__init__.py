@@ -9,6 +9,7 @@ from spherule.nn.placed import Bound, Placed, place
 from spherule.nn.planar import PlainInstanceNorm, PlanarAttention, PlanarConv, PlanarResample
 from spherule.nn.projection import Projection
 from spherule.nn.resample import Resample
+from spherule.nn.spectral import Harmonics, SpectralMix
 
 __all__ = [
     "Block",
@@ -16,6 +17,7 @@ __all__ = [
     "ChannelNorm",
     "DiscoConv",
     "DropPath",
+    "Harmonics",
     "LearnedEmbedding",
     "Mlp",
     "Placed",
@@ -27,6 +29,7 @@ __all__ = [
     "Resample",
     "SequenceEmbedding",
     "SpectralEmbedding",
+    "SpectralMix",
     "SphericalAttention",
     "SphericalInstanceNorm",
     "place",

@@ -64,7 +64,8 @@ def to_orders(u: Tensor, grid: Grid, mmax: int) -> Tensor:
             spectra.append(torch.fft.fft(values)[..., order])
     orders = _joined(spectra, -2)[..., layout.ring_order, :]
     phases = _phases(grid, mmax, orders.dtype, u.device)
-    return orders if phases is None else orders * phases.conj()
+    # Not a lazy conjugate: operators of compiled programs would take it for the thing itself.
+    return orders if phases is None else orders * phases.conj_physical()
 
 
 def to_points(orders: Tensor, grid: Grid) -> Tensor:
