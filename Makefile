@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.set-up
 
-CSRC := $(wildcard src/spherule/csrc/*)
+CSRC := $(wildcard src/spherule/csrc/*.h src/spherule/csrc/*.cpp)
 
 # Threads that wait for each other asleep, not spinning: on a busy machine many times as fast.
 demo test test-all: export OMP_WAIT_POLICY = passive
