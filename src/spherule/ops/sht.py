@@ -4,7 +4,6 @@ Longitudes by FFT, ring by ring; colatitudes by one matrix product per order, ba
 are those of m >= 0 of a real field: orthonormal, with the Condon-Shortley phase, `[..., l, m]`.
 """
 
-from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,6 +14,7 @@ from torch import Tensor
 from spherule.geometry.transforms import SCALAR, Basis, continued_analysis
 from spherule.grids import Grid
 from spherule.ops.checks import require_coeffs, require_degree, require_field
+from spherule.ops.tables import table
 
 Index: TypeAlias = slice | Tensor
 
@@ -117,16 +117,14 @@ def _contract(table: Tensor, x: Tensor) -> Tensor:
     return result.permute(2, 1, 0).unflatten(0, batch) if batch else result.permute(2, 1, 0)[0]
 
 
-@lru_cache(maxsize=24)
-@torch.inference_mode(False)  # made in inference, used in training too
+@table(maxsize=24)
 def _synthesis(
     basis: Basis, grid: Grid, lmax: int, dtype: torch.dtype, device: torch.device
 ) -> Tensor:
     return torch.from_numpy(basis.values(lmax, grid.theta)).to(device, dtype)
 
 
-@lru_cache(maxsize=24)
-@torch.inference_mode(False)  # made in inference, used in training too
+@table(maxsize=24)
 def _analysis(
     basis: Basis, grid: Grid, lmax: int, dtype: torch.dtype, device: torch.device
 ) -> tuple[Tensor, Tensor]:
@@ -155,8 +153,7 @@ class _Layout(NamedTuple):
     point_order: Index
 
 
-@lru_cache(maxsize=64)
-@torch.inference_mode(False)  # made in inference, used in training too
+@table(maxsize=64)
 def _layout(grid: Grid, device: torch.device) -> _Layout:
     every = slice(None)
     if np.all(grid.nphi == grid.nphi[0]):
@@ -176,8 +173,7 @@ def _layout(grid: Grid, device: torch.device) -> _Layout:
     return _Layout(groups, ring_order, point_order)
 
 
-@lru_cache(maxsize=64)
-@torch.inference_mode(False)  # made in inference, used in training too
+@table(maxsize=64)
 def _phases(grid: Grid, mmax: int, dtype: torch.dtype, device: torch.device) -> Tensor | None:
     """exp(i m phi0), (ring, order); None where all rings start at the meridian."""
     if not grid.phi0.any():
