@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SETUP := $(VENV)/.set-up
 PACK := build/pack
 
-CSRC := $(wildcard src/spherule/csrc/*)
+CSRC := $(wildcard src/spherule/csrc/*.h src/spherule/csrc/*.cpp)
 
 # Threads that wait for each other asleep, not spinning: on a busy machine many times as fast.
 demo test test-all: export OMP_WAIT_POLICY = passive

@@ -16,6 +16,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+from spherule import cuda
 from spherule.ops.disco import gpu as disco
 from spherule.ops.disco import triton_kernels
 from spherule.ops.neighborhood_attention import gpu, triton_backward, triton_forward
@@ -71,7 +72,7 @@ def resources(
     block, window = size
     given = constants
     if name in ATTENTION:
-        kernel, width = ATTENTION[name], gpu.padded(dim)
+        kernel, width = ATTENTION[name], cuda.padded(dim)
         constants = {"DIM": dim, "WIDTH": width, "VALUE_DIM": dim, "VALUE_WIDTH": width}
         constants |= {"BLOCK": block, "WINDOW": window, "SOFT": False, "MASKED": False}
         constants |= {"LSE": False, "PRECISION": "ieee"}

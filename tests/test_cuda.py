@@ -39,15 +39,15 @@ def test_without_triton_the_reference_takes_over_with_one_warning(without_triton
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert attention._kernels(q, q) is None
-        assert not disco._on_gpu(q)
+        assert disco._kernels(q) is disco.reference
 
 
 def test_float64_stays_on_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda, "TRITON", True)
     q = on_cuda(torch.float64)
     assert sys.modules[ops.neighborhood_attention.__module__]._kernels(q, q) is None
-    assert not sys.modules[ops.disco.__module__]._on_gpu(q)
-    assert sys.modules[ops.disco.__module__]._on_gpu(on_cuda(torch.bfloat16))
+    disco = sys.modules[ops.disco.__module__]
+    assert disco._kernels(q) is disco.reference
 
 
 def test_cpu_tensors_never_ask_for_triton(without_triton) -> None:

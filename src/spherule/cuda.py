@@ -1,11 +1,15 @@
-"""Whether the Triton kernels can run: for GPUs what native.py is for CPUs."""
+"""The Triton kernels: whether they can run, and how they are launched. For GPUs what native.py is
+for CPUs.
+"""
 
 import importlib.metadata
 import importlib.util
 import warnings
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 
 import torch
+from torch import Tensor
 
 from spherule.optional import install
 
@@ -26,6 +30,21 @@ def usable() -> bool:
     if not TRITON and not torch.compiler.is_compiling():
         _warn()
     return TRITON
+
+
+def device(x: Tensor) -> AbstractContextManager:
+    """Triton launches on the current device, which need not be the tensor's."""
+    return torch.cuda.device(x.device) if x.is_cuda else nullcontext()
+
+
+def precision() -> str:
+    """TF32 only where `torch.set_float32_matmul_precision` asks for it."""
+    return "ieee" if torch.get_float32_matmul_precision() == "highest" else "tf32"
+
+
+def padded(channels: int) -> int:
+    """Blocks of channels are powers of two, and tensor cores want 16."""
+    return max(16, 1 << (channels - 1).bit_length())
 
 
 @cache

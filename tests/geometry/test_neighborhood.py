@@ -6,6 +6,7 @@ import pytest
 
 from spherule import Grid
 from spherule.geometry.neighborhood import Neighborhood
+from spherule.grids.names import Names
 
 GRIDS = ["gauss:8x16", "clenshaw_curtis:9x15", "equiangular:8x12", "fejer:6x13@0.5", "H3", "O5"]
 
@@ -140,7 +141,7 @@ def test_equal_neighborhoods_are_one_object() -> None:
     ids=lambda n: n.name,
 )
 def test_a_name_says_all(neighborhood: Neighborhood, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spherule.geometry.neighborhood._known", {})
+    monkeypatch.setattr("spherule.geometry.neighborhood._known", Names(recent=1))
     assert Neighborhood.from_name(neighborhood.name) == neighborhood
 
 

@@ -232,15 +232,18 @@ def convolution(case: Convolution, device: str = "") -> dict[str, tuple[float, f
     weight = torch.randn(case.out, case.group_channels, stencil.basis, generator=rng).to(dtype)
     weight.requires_grad_()
     dy = torch.randn(case.batch, case.out, *stencil.out_shape, generator=rng).to(dtype)
-    exact = reference.disco(x.flatten(2).double(), weight.double(), stencil).reshape(dy.shape)
+    by_group = weight.double().unflatten(0, (case.groups, -1))
+    exact, _ = reference.convolve(x.flatten(2).double(), by_group, stencil, False)
+    exact = exact.reshape(dy.shape)
     exact = exact, *torch.autograd.grad(exact, (x, weight), dy.double())
     module = sys.modules[disco.__module__]
     if device:
         y = disco(x.to(device), weight.to(device), stencil)
         ours = y.cpu(), *torch.autograd.grad(y, (x, weight), dy.to(device))
     else:
-        absent = mock.patch.object(module.cpu, "AVAILABLE", False)
-        with absent, mock.patch.object(module, "_on_gpu", return_value=True):
+        from spherule.ops.disco import gpu
+
+        with mock.patch.object(module, "_kernels", return_value=gpu):
             y = disco(x, weight, stencil)
             ours = y, *torch.autograd.grad(y, (x, weight), dy)
     errors = {}
@@ -253,16 +256,18 @@ def convolution(case: Convolution, device: str = "") -> dict[str, tuple[float, f
 
 
 def convolution_operators(groups: int) -> None:
-    """opcheck of both operators of a convolution."""
-    from spherule.ops.disco import gpu
+    """opcheck of both operators of a convolution, as they would be on a GPU."""
+    from spherule.ops.disco import disco, gpu
 
     stencil = Stencil.hats(Grid.gauss(3, 6), Grid.gauss(2, 5), radii=1, angles=1)
-    channels = 2 // groups
+    channels, module, nothing = 2 // groups, sys.modules[disco.__module__], torch.empty(0)
     x = torch.randn(1, 2, stencil.in_grid.size, requires_grad=True)
     dy = torch.randn(1, 2, stencil.out_grid.size, requires_grad=True)
     weight = torch.randn(groups, channels, channels, stencil.basis, requires_grad=True)
-    torch.library.opcheck(gpu.convolve, (x, weight, stencil.name, False))
-    torch.library.opcheck(gpu.correlate, (x, dy, groups, stencil.name, False))
+    with mock.patch.object(module, "_kernels", return_value=gpu):
+        torch.library.opcheck(module._disco, (x, weight, stencil.name, False))
+        arguments = (x, dy, nothing, nothing, groups, stencil.name, False)
+        torch.library.opcheck(module._disco_weight, arguments)
 
 
 def resources(name: str, dim: int, dtype: str, architecture: int, **constants) -> dict:

@@ -37,7 +37,7 @@ struct Rings {
     }
 };
 
-struct Neighborhood {
+struct ArcTable {
     const Rings &query, &key;
     std::vector<int64_t> first, pairs = {0}, shift, reach, inner, start, count, order;
     std::vector<double> log_weight;
@@ -53,8 +53,8 @@ struct Neighborhood {
                : x >= 1 ? int64_t(points)
                         : int64_t(2 * asin(sqrt(fmax(x, 0))) * points / M_PI);
     }
-    Neighborhood(const Rings &query, const Rings &key, double cutoff, double edge, bool window,
-                 bool transposed)
+    ArcTable(const Rings &query, const Rings &key, double cutoff, double edge, bool window,
+             bool transposed)
         : query(query), key(key), cutoff(cutoff), edge(edge), transposed(transposed) {
         for (size_t r = 0; r < query.theta.size(); r++) {
             order.push_back(int64_t(r));
@@ -84,7 +84,7 @@ struct Neighborhood {
             count.push_back((i + 2 < key.nphi[0] ? i + 2 : key.nphi[0]) - start.back());
         }
     }
-    spherule_neighborhood view() const {
+    spherule_arc_table view() const {
         return {query.view(),
                 key.view(),
                 first.data(),
@@ -104,7 +104,7 @@ struct Neighborhood {
 
 struct Tensor {
     std::vector<uint8_t> bytes;
-    spherule_tensor view;
+    spherule_strided view;
     int64_t n;
     int dtype;
     // Random values small enough for every dtype, channels or points last.
@@ -146,9 +146,9 @@ int failures = 0, runs = 0;
 void run(const Rings &a, const Rings &b, double cutoff, double edge, bool window, int dtype,
          int dim, int value_dim, bool masked, bool channels_first) {
     const int64_t batch = 2, heads = 1 + dim % 4;
-    const Neighborhood forward(a, b, cutoff, edge, window, false),
+    const ArcTable forward(a, b, cutoff, edge, window, false),
         backward(b, a, cutoff, edge, window, true);
-    const auto nb = forward.view(), transpose = backward.view();
+    const auto table = forward.view(), transpose = backward.view();
     std::vector<uint8_t> mask(size_t(batch * b.size));
     for (auto &m : mask)
         m = rand() % 3 > 0;
@@ -168,9 +168,9 @@ void run(const Rings &a, const Rings &b, double cutoff, double edge, bool window
     const void *grad_lse =
         dtype == SPHERULE_FLOAT64 ? (const void *)dlse.data() : (const void *)dlse_single.data();
     int status =
-        spherule_attention_forward(&nb, &p, &q.view, &k.view, &v.view, &out.view, lse.data());
+        spherule_attention_forward(&table, &p, &q.view, &k.view, &v.view, &out.view, lse.data());
     status |=
-        spherule_attention_backward(&nb, &transpose, &p, &q.view, &k.view, &v.view, &out.view,
+        spherule_attention_backward(&table, &transpose, &p, &q.view, &k.view, &v.view, &out.view,
                                     lse.data(), &grad.view, grad_lse, &dq.view, &dk.view, &dv.view);
     runs++;
     if (status || !out.finite() || !dq.finite() || !dk.finite() || !dv.finite()) {
@@ -182,7 +182,7 @@ void run(const Rings &a, const Rings &b, double cutoff, double edge, bool window
 
 // One number of a table or a problem changed at random: refused or harmless, never out of bounds.
 void disturb(const Rings &a, const Rings &b, bool window) {
-    Neighborhood n(a, b, 1.2, 0.3, window, false);
+    ArcTable n(a, b, 1.2, 0.3, window, false);
     const int64_t wild[] = {-1, 1, INT64_MAX, INT64_MIN, INT64_C(1) << 40, rand() % 100};
     const int64_t value = wild[rand() % 6];
     spherule_problem p = {1, 2, a.size, b.size, 3, 5, 0.5, SPHERULE_FLOAT32, 2, nullptr, 0};
@@ -198,9 +198,9 @@ void disturb(const Rings &a, const Rings &b, bool window) {
     if (which >= 8)
         *sizes[which - 8] = value <= 0 ? value : value < 200 ? *sizes[which - 8] : value;
     std::vector<float> lse(size_t(2 * a.size));
-    const auto nb = n.view();
+    const auto table = n.view();
     const int status =
-        spherule_attention_forward(&nb, &p, &q.view, &k.view, &v.view, &out.view, lse.data());
+        spherule_attention_forward(&table, &p, &q.view, &k.view, &v.view, &out.view, lse.data());
     runs++;
     const bool refused = status == SPHERULE_BAD_SIZES || status == SPHERULE_BAD_TABLE;
     const bool impossible = which >= 8 && value < 0;
@@ -240,11 +240,11 @@ int main() {
     for (int none = 0; none < 3; none++) {
         const spherule_problem p = {none != 0, none != 1, 78, 78,      3, 2 * (none != 2),
                                     0.5,       0,         2,  nullptr, 0};
-        const Neighborhood n(grids[0], grids[0], 1.2, 0, false, false);
-        const auto nb = n.view();
+        const ArcTable n(grids[0], grids[0], 1.2, 0, false, false);
+        const auto table = n.view();
         Tensor q(1, 1, 78, 3, 0, false), out(1, 1, 78, 2, 0, false);
         std::vector<float> lse(78);
-        failures += spherule_attention_forward(&nb, &p, &q.view, &q.view, &q.view, &out.view,
+        failures += spherule_attention_forward(&table, &p, &q.view, &q.view, &q.view, &out.view,
                                                lse.data()) != SPHERULE_OK;
     }
     printf("%s: %d runs, %d failed\n", spherule_isa(), runs, failures);

@@ -8,9 +8,9 @@ from scipy.integrate import quad
 from scipy.spatial.transform import Rotation
 from scipy.special import eval_legendre, sph_harm_y
 
-from spherule import Grid, ops
+from spherule import Grid, native, ops
 from spherule.geometry.filters import Stencil
-from spherule.ops.disco import cpu, reference
+from spherule.ops.disco import _disco, _disco_weight, cpu, reference
 from tests.oracles import random_coeffs
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is deprecated:DeprecationWarning")
@@ -65,9 +65,9 @@ def test_kernel_matches_reference_in_value_and_gradients(source, target, dtype, 
     stencil = stencil_of(source, target)
     for channels in CHANNELS:
         x, weight = random_input(stencil, *channels, dtype)
-        expected = reference.disco(x.flatten(2), weight, stencil).reshape(
-            2, channels[1], *stencil.out_grid.shape
-        )
+        by_group = weight.unflatten(0, (channels[2], -1))
+        expected, _ = reference.convolve(x.flatten(2), by_group, stencil, False)
+        expected = expected.reshape(2, channels[1], *stencil.out_grid.shape)
         expected = with_gradients(expected, x, weight)
         for a, b in zip(
             with_gradients(ops.disco(x, weight, stencil), x, weight), expected, strict=True
@@ -81,7 +81,7 @@ def test_everything_works_without_the_native_library(source, target, monkeypatch
     stencil = stencil_of(source, target)
     x, weight = random_input(stencil, 6, 4, 2, torch.float64)
     expected = with_gradients(ops.disco(x, weight, stencil), x, weight)
-    monkeypatch.setattr(cpu, "AVAILABLE", False)
+    monkeypatch.setattr(native, "load", lambda: (None, "absent"))
     for a, b in zip(
         with_gradients(ops.disco(x, weight, stencil), x, weight), expected, strict=True
     ):
@@ -107,10 +107,15 @@ def test_products_over_channels(out, into, groups, points, dtype, poisoned) -> N
     weight = torch.randn(groups, out, into, dtype=dtype, requires_grad=True)
     expected = torch.einsum("goi,bgin->bgon", weight, x.unflatten(1, (groups, into)))
     expected = with_gradients(expected.flatten(1, 2), x, weight)
-    for w, transposed in ((weight, False), (weight.mT, True)):
-        found = with_gradients(cpu.mix(x, w, transposed), x, weight)
-        for a, b in zip(found, expected, strict=True):
-            assert (a - b).abs().max() <= 10 * TOLERANCE[dtype] * b.abs().max()
+    torch.manual_seed(1)
+    dy = torch.randn(expected[0].shape, dtype=dtype)
+    found = (
+        cpu.mix(x.detach(), weight.detach()),
+        cpu.mix(dy, weight.detach().mT),
+        cpu.mix_weight(x.detach(), dy, groups),
+    )
+    for a, b in zip(found, expected, strict=True):
+        assert (a - b).abs().max() <= 10 * TOLERANCE[dtype] * b.abs().max()
 
 
 @pytest.mark.parametrize("groups", [1, 3])
@@ -200,22 +205,41 @@ def test_gradients() -> None:
             )
 
 
+@pytest.mark.parametrize("groups", [1, 2, 4])
+@pytest.mark.parametrize("out", [4, 8])
 @pytest.mark.parametrize("source", ["gauss:8x16", "O4"])
-def test_ops_are_well_registered(source: str) -> None:
+@pytest.mark.usefixtures("unchecked")  # sizes are symbols there
+def test_ops_are_well_registered(source: str, out: int, groups: int) -> None:
     stencil = stencil_of(source)
-    x = torch.randn(2, 3, stencil.in_grid.size, requires_grad=True)
-    parts = torch.randn(2, 3, 9, stencil.in_grid.size, requires_grad=True)
-    weight = torch.randn(3, 9, requires_grad=True)
-    torch.library.opcheck(cpu.spread, (x, stencil.name, False))
-    torch.library.opcheck(cpu.gather, (parts, stencil.name, True))
-    mixing = torch.randn(1, 3, 4, requires_grad=True)
-    torch.library.opcheck(cpu.mix, (x, mixing, True))
-    torch.library.opcheck(cpu.mix_weight, (x, torch.randn_like(x).requires_grad_(), 3))
-    if stencil.in_grid.regular:
-        torch.library.opcheck(cpu.depthwise, (x, weight, stencil.name, False))
-        torch.library.opcheck(
-            cpu.correlate, (x, torch.randn_like(x).requires_grad_(), stencil.name, True)
-        )
+    x = torch.randn(2, 4, stencil.in_grid.size, requires_grad=True)
+    weight = torch.randn(groups, out // groups, 4 // groups, stencil.basis, requires_grad=True)
+    for transposed in (False, True):
+        y, hats = _disco(x, weight, stencil.name, transposed)
+        torch.library.opcheck(_disco, (x, weight, stencil.name, transposed))
+        dy = torch.randn_like(y).requires_grad_()
+        arguments = (x, dy, hats.detach(), torch.empty(0), groups, stencil.name, transposed)
+        torch.library.opcheck(_disco_weight, arguments)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_an_exported_program_is_bound_to_no_kernel(monkeypatch) -> None:
+    """What was traced with the library runs where there is none, and says nothing of devices."""
+    for source in ("gauss:8x16", "O4"):
+        stencil = stencil_of(source)
+
+        class Layer(torch.nn.Module):
+            def forward(self, x, weight, stencil=stencil):
+                return ops.disco(x, weight, stencil)
+
+        for channels in ((4, 2, 1), (2, 4, 1), (4, 4, 4)):
+            inputs = tuple(t.detach() for t in random_input(stencil, *channels, torch.float64))
+            expected = ops.disco(*inputs, stencil)
+            program = torch.export.export(Layer(), inputs)
+            ops_used = {str(n.target) for n in program.graph.nodes if "spherule" in str(n.target)}
+            assert ops_used == {"spherule.disco.default"}
+            with monkeypatch.context() as patch:
+                patch.setattr(native, "load", lambda: (None, "absent"))
+                torch.testing.assert_close(program.module()(*inputs), expected)
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
@@ -229,16 +253,16 @@ def test_same_bits_for_any_number_of_threads(source, target, dtype) -> None:
         torch.randn(3, 5, stencil.out_grid.size, dtype=dtype),
     )
     calls = [
-        lambda: cpu.mix(x, weight[None].mT, False),
+        lambda: cpu.mix(x, weight[None].mT),
         lambda: cpu.mix_weight(x, x, 1),
-        lambda: cpu.spread(x, stencil.name, False),
-        lambda: cpu.gather(parts, stencil.name, False),
-        lambda: cpu.spread(dy, stencil.name, True),
+        lambda: cpu.spread(x, stencil, False),
+        lambda: cpu.gather(parts, stencil, False),
+        lambda: cpu.spread(dy, stencil, True),
     ]
     if stencil.period in (20, 25):
         calls += [
-            lambda: cpu.depthwise(x, weight, stencil.name, False),
-            lambda: cpu.correlate(x, dy, stencil.name, False),
+            lambda: cpu.depthwise(x, weight, stencil, False),
+            lambda: cpu.correlate_depthwise(x, dy, stencil, False),
         ]
     threads = torch.get_num_threads()
     for call in calls:

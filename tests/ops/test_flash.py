@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from spherule import Grid
-from spherule.ops import flash
-from spherule.ops.global_attention import global_attention
+from spherule.ops.global_attention import flash, global_attention
 
 DTYPES = [torch.float16, torch.bfloat16]
 module = sys.modules[global_attention.__module__]

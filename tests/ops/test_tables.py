@@ -24,7 +24,7 @@ def attend(x: torch.Tensor) -> torch.Tensor:
 
 def convolve(x: torch.Tensor) -> torch.Tensor:
     stencil = Stencil.hats(REGULAR, cutoff=1.5)
-    return disco_reference.disco(x.flatten(1)[None], torch.ones(1, 2, 9), stencil)
+    return disco_reference.convolve(x.flatten(1)[None], torch.ones(1, 1, 2, 9), stencil, False)[0]
 
 
 OPS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {

@@ -29,10 +29,10 @@ template <class T> struct Attention {
     // body(number of centers, lists, head, matrix, first center) for every block of a span and
     // every head
     template <class Body>
-    void walk(const spherule_neighborhood &nb, const uint8_t *mask, const Span &span,
+    void walk(const spherule_arc_table &table, const uint8_t *mask, const Span &span,
               const Heads &heads, Workspace<T> &w, const Body &body) const {
         const int64_t rows_in_cache = 24576 / int64_t(max(k.width, v.width) * int(sizeof(T)));
-        w.walk.start(nb, mask, span.ring, max(int64_t(16), rows_in_cache));
+        w.walk.start(table, mask, span.ring, max(int64_t(16), rows_in_cache));
         // Where lists are cheap, each head has a walk of its own, and its rows stay in the cache
         // from block to block.
         const int64_t together = w.walk.turns() ? 1 : heads.count;
@@ -47,7 +47,7 @@ template <class T> struct Attention {
                 });
     }
 
-    void forward(const spherule_neighborhood &nb, const Span &span, const Heads &heads,
+    void forward(const spherule_arc_table &table, const Span &span, const Heads &heads,
                  Workspace<T> &w) const {
         Softmax<T> softmax[GROUP][TILE];
         for (int64_t h = 0; h < heads.count; h++) {
@@ -56,7 +56,7 @@ template <class T> struct Attention {
             memset(out.row(matrix(heads, h), span.start), 0,
                    size_t(span.size() * out.width) * sizeof(T));
         }
-        walk(nb, mask(heads), span, heads, w,
+        walk(table, mask(heads), span, heads, w,
              [&](auto n, const Lists<T> &lists, int64_t h, int64_t m, int64_t i) {
                  constexpr int N = decltype(n)::value;
                  T factor[N], *sums = out.row(m, i);
@@ -84,12 +84,12 @@ template <class T> struct Attention {
         }
     }
 
-    void backward_queries(const spherule_neighborhood &nb, const Span &span, const Heads &heads,
+    void backward_queries(const spherule_arc_table &table, const Span &span, const Heads &heads,
                           Workspace<T> &w) const {
         for (int64_t h = 0; h < heads.count; h++)
             memset(dq.row(matrix(heads, h), span.start), 0,
                    size_t(span.size() * dq.width) * sizeof(T));
-        walk(nb, mask(heads), span, heads, w,
+        walk(table, mask(heads), span, heads, w,
              [&](auto n, const Lists<T> &lists, int64_t, int64_t m, int64_t i) {
                  constexpr int N = decltype(n)::value;
                  const T *d = delta + m * p.queries + i;
@@ -112,11 +112,11 @@ template <class T> struct Attention {
     }
 
     // The gradients take the places of k and v, which this task alone still reads.
-    void backward_keys(const spherule_neighborhood &nb, const Span &span, const Heads &heads,
+    void backward_keys(const spherule_arc_table &table, const Span &span, const Heads &heads,
                        Workspace<T> &w) const {
         memset(w.dk.data, 0, size_t(heads.count * TILE * k.width) * sizeof(T));
         memset(w.dv.data, 0, size_t(heads.count * TILE * v.width) * sizeof(T));
-        walk(nb, nullptr, span, heads, w,
+        walk(table, nullptr, span, heads, w,
              [&](auto n, const Lists<T> &lists, int64_t h, int64_t m, int64_t i) {
                  constexpr int N = decltype(n)::value;
                  const int64_t at = h * TILE + i - span.start;
@@ -157,11 +157,11 @@ template <class T> struct Attention {
 };
 
 template <class T>
-int forward(const spherule_neighborhood &nb, const spherule_problem &p, const spherule_tensor *q,
-            const spherule_tensor *k, const spherule_tensor *v, const spherule_tensor *out,
+int forward(const spherule_arc_table &table, const spherule_problem &p, const spherule_strided *q,
+            const spherule_strided *k, const spherule_strided *v, const spherule_strided *out,
             T *lse) {
     Attention<T> a(p);
-    const Plan plan(nb);
+    const Plan plan(table);
     Scratch scratch(p, {&a.q, &a.k, &a.v, &a.out});
     if (!plan.ok() || !scratch.ok())
         return SPHERULE_NO_MEMORY;
@@ -175,20 +175,20 @@ int forward(const spherule_neighborhood &nb, const spherule_problem &p, const sp
         pack(p, k, a.k);
         pack(p, v, a.v);
         for_tasks(plan, p, failed,
-                  [&](const Span &s, const Heads &h) { a.forward(nb, s, h, work); });
+                  [&](const Span &s, const Heads &h) { a.forward(table, s, h, work); });
         unpack(p, out, a.out);
     }
     return failed ? SPHERULE_NO_MEMORY : SPHERULE_OK;
 }
 
 template <class T>
-int backward(const spherule_neighborhood &nb, const spherule_neighborhood &transpose,
-             const spherule_problem &p, const spherule_tensor *q, const spherule_tensor *k,
-             const spherule_tensor *v, const spherule_tensor *out, const T *lse,
-             const spherule_tensor *dout, const T *dlse, const spherule_tensor *dq,
-             const spherule_tensor *dk, const spherule_tensor *dv) {
+int backward(const spherule_arc_table &table, const spherule_arc_table &transpose,
+             const spherule_problem &p, const spherule_strided *q, const spherule_strided *k,
+             const spherule_strided *v, const spherule_strided *out, const T *lse,
+             const spherule_strided *dout, const T *dlse, const spherule_strided *dq,
+             const spherule_strided *dk, const spherule_strided *dv) {
     Attention<T> a(p);
-    const Plan plan(nb), plan_transpose(transpose);
+    const Plan plan(table), plan_transpose(transpose);
     Packed<T> delta(1, p.queries);
     Scratch scratch(p, {&a.q, &a.k, &a.v, &a.dout, &a.dq, &delta});
     if (!plan.ok() || !plan_transpose.ok() || !scratch.ok())
@@ -206,7 +206,7 @@ int backward(const spherule_neighborhood &nb, const spherule_neighborhood &trans
         pack(p, dout, a.dout);
         row_dots(p, dout, out, dlse, a.delta);
         for_tasks(plan, p, failed,
-                  [&](const Span &s, const Heads &h) { a.backward_queries(nb, s, h, work); });
+                  [&](const Span &s, const Heads &h) { a.backward_queries(table, s, h, work); });
         for_tasks(plan_transpose, p, failed,
                   [&](const Span &s, const Heads &h) { a.backward_keys(transpose, s, h, work); });
         unpack(p, dq, a.dq);
@@ -216,23 +216,23 @@ int backward(const spherule_neighborhood &nb, const spherule_neighborhood &trans
     return failed ? SPHERULE_NO_MEMORY : SPHERULE_OK;
 }
 
-int run_forward(const spherule_neighborhood *nb, const spherule_problem *p,
-                const spherule_tensor *q, const spherule_tensor *k, const spherule_tensor *v,
-                const spherule_tensor *out, void *lse) {
+int run_forward(const spherule_arc_table *table, const spherule_problem *p,
+                const spherule_strided *q, const spherule_strided *k, const spherule_strided *v,
+                const spherule_strided *out, void *lse) {
     if (p->dtype == SPHERULE_FLOAT64)
-        return forward(*nb, *p, q, k, v, out, (double *)lse);
-    return forward(*nb, *p, q, k, v, out, (float *)lse);
+        return forward(*table, *p, q, k, v, out, (double *)lse);
+    return forward(*table, *p, q, k, v, out, (float *)lse);
 }
 
-int run_backward(const spherule_neighborhood *nb, const spherule_neighborhood *transpose,
-                 const spherule_problem *p, const spherule_tensor *q, const spherule_tensor *k,
-                 const spherule_tensor *v, const spherule_tensor *out, const void *lse,
-                 const spherule_tensor *grad_out, const void *grad_lse, const spherule_tensor *dq,
-                 const spherule_tensor *dk, const spherule_tensor *dv) {
+int run_backward(const spherule_arc_table *table, const spherule_arc_table *transpose,
+                 const spherule_problem *p, const spherule_strided *q, const spherule_strided *k,
+                 const spherule_strided *v, const spherule_strided *out, const void *lse,
+                 const spherule_strided *grad_out, const void *grad_lse, const spherule_strided *dq,
+                 const spherule_strided *dk, const spherule_strided *dv) {
     if (p->dtype == SPHERULE_FLOAT64)
-        return backward(*nb, *transpose, *p, q, k, v, out, (const double *)lse, grad_out,
+        return backward(*table, *transpose, *p, q, k, v, out, (const double *)lse, grad_out,
                         (const double *)grad_lse, dq, dk, dv);
-    return backward(*nb, *transpose, *p, q, k, v, out, (const float *)lse, grad_out,
+    return backward(*table, *transpose, *p, q, k, v, out, (const float *)lse, grad_out,
                     (const float *)grad_lse, dq, dk, dv);
 }
 

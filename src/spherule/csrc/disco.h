@@ -52,10 +52,10 @@ typedef struct {
     int32_t threads;
 } spherule_fields;
 
-// A product over channels: weight (groups, out, in), or with `transposed` (groups, in, out), with
-// fields of `in` channels in each of `channels` groups.
+// A product over channels: weight (groups, out, in) with fields of `in` channels in each of
+// `channels` groups.
 typedef struct {
-    int64_t in, out, points, transposed;
+    int64_t in, out, points;
 } spherule_mix;
 
 SPHERULE_API int spherule_disco_shifts(const spherule_shifts *, const spherule_fields *,
@@ -73,7 +73,7 @@ SPHERULE_API int spherule_disco_correlate(const spherule_shifts *, const spherul
 // y (batch, groups, out, points) = weight times x (batch, groups, in, points)
 SPHERULE_API int spherule_disco_mix(const spherule_mix *, const spherule_fields *,
                                     const void *weight, const void *x, void *y);
-// dweight (groups, out, in) = its gradient; `transposed` must be 0
+// dweight (groups, out, in) = its gradient
 SPHERULE_API int spherule_disco_mix_weight(const spherule_mix *, const spherule_fields *,
                                            const void *dy, const void *x, void *dweight);
 

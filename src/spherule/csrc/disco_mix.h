@@ -15,14 +15,14 @@ template <class T> struct Tile {
 
     struct Rows {
         const T *a;
-        int64_t row, step;  // strides
+        int64_t row;  // stride
     };
 
     // to (R, count) of SIZE columns = or += sum over n of a[R][n] b[n][SIZE]
     template <int R, bool ADD>
     static INLINE void rows(Rows r, const T *b, int64_t n, int64_t count, int64_t stride, T *to) {
         Vec<T> sum[R][COLS] = {};
-        for (; n > 0; n--, r.a += r.step, b += SIZE) {
+        for (; n > 0; n--, r.a++, b += SIZE) {
             Vec<T> v[COLS];
             UNROLL for (int j = 0; j < COLS; j++) v[j] = load(b + j * W<T>);
             UNROLL for (int i = 0; i < R; i++) {
@@ -83,10 +83,9 @@ template <class T> struct Mix {
     }
 
     void block(const T *weight, const T *packed, int64_t count, T *y) const {
-        const int64_t row = s.transposed ? 1 : s.in, step = s.transposed ? s.out : 1;
         for (int64_t o = 0; o < s.out; o += Tile<T>::ROWS)
             for (int64_t t = 0; t < count; t += SIZE)
-                Tile<T>::template any<false>(s.out - o, {weight + o * row, row, step},
+                Tile<T>::template any<false>(s.out - o, {weight + o * s.in, s.in},
                                              packed + t * s.in, s.in, count - t, s.points,
                                              y + o * s.points + t);
     }
@@ -154,9 +153,8 @@ template <class T> struct MixWeight {
     void block(const T *rows, const T *packed, int64_t count, T *share) const {
         for (int64_t o = 0; o < s.out; o += Tile<T>::ROWS)
             for (int64_t c = 0; c < s.in; c += SIZE)
-                Tile<T>::template any<true>(s.out - o, {rows + o * STEP, STEP, 1},
-                                            packed + c * count, count, s.in - c, s.in,
-                                            share + o * s.in + c);
+                Tile<T>::template any<true>(s.out - o, {rows + o * STEP, STEP}, packed + c * count,
+                                            count, s.in - c, s.in, share + o * s.in + c);
     }
 };
 

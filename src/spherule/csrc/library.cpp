@@ -36,31 +36,33 @@ template <class Table> int checked(const Table &table, const spherule_fields &fi
 
 }  // namespace
 
+int spherule_abi(void) { return SPHERULE_ABI; }
+
 const char *spherule_isa(void) { return kernels.isa; }
 
-int spherule_attention_forward(const spherule_neighborhood *nb, const spherule_problem *p,
-                               const spherule_tensor *q, const spherule_tensor *k,
-                               const spherule_tensor *v, const spherule_tensor *out, void *lse) {
+int spherule_attention_forward(const spherule_arc_table *table, const spherule_problem *p,
+                               const spherule_strided *q, const spherule_strided *k,
+                               const spherule_strided *v, const spherule_strided *out, void *lse) {
     if (!valid(*p))
         return SPHERULE_BAD_SIZES;
-    if (!valid(*nb, p->queries, p->keys))
+    if (!valid(*table, p->queries, p->keys))
         return SPHERULE_BAD_TABLE;
-    return kernels.attention.forward(nb, p, q, k, v, out, lse);
+    return kernels.attention.forward(table, p, q, k, v, out, lse);
 }
 
-int spherule_attention_backward(const spherule_neighborhood *nb,
-                                const spherule_neighborhood *transpose, const spherule_problem *p,
-                                const spherule_tensor *q, const spherule_tensor *k,
-                                const spherule_tensor *v, const spherule_tensor *out,
-                                const void *lse, const spherule_tensor *grad_out,
-                                const void *grad_lse, const spherule_tensor *dq,
-                                const spherule_tensor *dk, const spherule_tensor *dv) {
+int spherule_attention_backward(const spherule_arc_table *table,
+                                const spherule_arc_table *transpose, const spherule_problem *p,
+                                const spherule_strided *q, const spherule_strided *k,
+                                const spherule_strided *v, const spherule_strided *out,
+                                const void *lse, const spherule_strided *grad_out,
+                                const void *grad_lse, const spherule_strided *dq,
+                                const spherule_strided *dk, const spherule_strided *dv) {
     if (!valid(*p))
         return SPHERULE_BAD_SIZES;
-    if (!valid(*nb, p->queries, p->keys) || !valid(*transpose, p->keys, p->queries))
+    if (!valid(*table, p->queries, p->keys) || !valid(*transpose, p->keys, p->queries))
         return SPHERULE_BAD_TABLE;
-    return kernels.attention.backward(nb, transpose, p, q, k, v, out, lse, grad_out, grad_lse, dq,
-                                      dk, dv);
+    return kernels.attention.backward(table, transpose, p, q, k, v, out, lse, grad_out, grad_lse,
+                                      dq, dk, dv);
 }
 
 int spherule_disco_shifts(const spherule_shifts *s, const spherule_fields *f, const void *x,

@@ -3,6 +3,9 @@
 #pragma once
 #include <stdint.h>
 
+// Changes with every struct and signature here and in disco.h; whoever loads the library compares.
+#define SPHERULE_ABI 2
+
 #define SPHERULE_API __attribute__((visibility("default")))
 
 #ifdef __cplusplus
@@ -21,7 +24,7 @@ enum { SPHERULE_OK, SPHERULE_NO_MEMORY, SPHERULE_BAD_SIZES, SPHERULE_BAD_TABLE }
 typedef struct {
     void *data;
     int64_t stride[4];
-} spherule_tensor;
+} spherule_strided;
 
 typedef struct {
     int64_t rings;
@@ -30,9 +33,9 @@ typedef struct {
     const int64_t *ringstart;
 } spherule_rings;
 
-// Which keys belong to a query. Query ring r meets the key rings first[r], first[r] + 1, ...; its
-// pairs of rings are entries pairs[r] to pairs[r + 1] of shift, reach and inner. Key j belongs to
-// query i if
+// Which keys belong to a query: an arc of each ring. Query ring r meets the key rings first[r],
+// first[r] + 1, ...; its pairs of rings are entries pairs[r] to pairs[r + 1] of shift, reach and
+// inner. Key j belongs to query i if
 //     |2 UNIT (j nq - i nk) + shift| <= reach    modulo 2 UNIT nq nk,
 // with full weight up to `inner`, and with the linear taper of the soft edge beyond; nq nk < 2^33,
 // |shift| and reach at most UNIT nq nk, half a turn.
@@ -47,7 +50,7 @@ typedef struct {
     const double *query_log_weight;  // per ring, null for 0; -inf leaves the ring out
     const double *key_log_weight;
     double cutoff, edge_width;
-} spherule_neighborhood;
+} spherule_arc_table;
 
 typedef struct {
     int64_t batch, heads, queries, keys, dim, value_dim;
@@ -59,20 +62,22 @@ typedef struct {
 } spherule_problem;
 
 // out = softmax average of v; lse (batch, heads, queries), contiguous, natural logarithm.
-SPHERULE_API int spherule_attention_forward(const spherule_neighborhood *, const spherule_problem *,
-                                            const spherule_tensor *q, const spherule_tensor *k,
-                                            const spherule_tensor *v, const spherule_tensor *out,
+SPHERULE_API int spherule_attention_forward(const spherule_arc_table *, const spherule_problem *,
+                                            const spherule_strided *q, const spherule_strided *k,
+                                            const spherule_strided *v, const spherule_strided *out,
                                             void *lse);
 
 // grad_lse may be null. `transpose` is the same relation seen from the keys.
-SPHERULE_API int spherule_attention_backward(const spherule_neighborhood *,
-                                             const spherule_neighborhood *transpose,
-                                             const spherule_problem *, const spherule_tensor *q,
-                                             const spherule_tensor *k, const spherule_tensor *v,
-                                             const spherule_tensor *out, const void *lse,
-                                             const spherule_tensor *grad_out, const void *grad_lse,
-                                             const spherule_tensor *dq, const spherule_tensor *dk,
-                                             const spherule_tensor *dv);
+SPHERULE_API int spherule_attention_backward(const spherule_arc_table *,
+                                             const spherule_arc_table *transpose,
+                                             const spherule_problem *, const spherule_strided *q,
+                                             const spherule_strided *k, const spherule_strided *v,
+                                             const spherule_strided *out, const void *lse,
+                                             const spherule_strided *grad_out, const void *grad_lse,
+                                             const spherule_strided *dq, const spherule_strided *dk,
+                                             const spherule_strided *dv);
+
+SPHERULE_API int spherule_abi(void);
 
 // The instruction set chosen for this machine.
 SPHERULE_API const char *spherule_isa(void);

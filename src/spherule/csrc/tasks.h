@@ -20,20 +20,20 @@ struct Span {
 struct Plan {
     Buffer<Span> spans;
     int64_t n = 0;
-    explicit Plan(const spherule_neighborhood &nb) : spans(count(nb)) {
+    explicit Plan(const spherule_arc_table &table) : spans(count(table)) {
         if (!spans.data)
             return;
-        for (int64_t o = 0; o < nb.query.rings; o++) {
-            const int64_t r = nb.order[o], nphi = nb.query.nphi[r];
+        for (int64_t o = 0; o < table.query.rings; o++) {
+            const int64_t r = table.order[o], nphi = table.query.nphi[r];
             for (int64_t i = 0; i < nphi; i += TILE)
-                spans.data[n++] = {r, i, min(i + TILE, nphi), nb.query.ringstart[r] + i};
+                spans.data[n++] = {r, i, min(i + TILE, nphi), table.query.ringstart[r] + i};
         }
     }
     bool ok() const { return spans.data; }
-    static int64_t count(const spherule_neighborhood &nb) {
+    static int64_t count(const spherule_arc_table &table) {
         int64_t n = 0;
-        for (int64_t o = 0; o < nb.query.rings; o++)
-            n += (nb.query.nphi[nb.order[o]] + TILE - 1) / TILE;
+        for (int64_t o = 0; o < table.query.rings; o++)
+            n += (table.query.nphi[table.order[o]] + TILE - 1) / TILE;
         return n;
     }
 };
@@ -70,12 +70,12 @@ template <class F> void for_pieces(const spherule_problem &p, int64_t points, co
     }
 }
 
-INLINE Matrix matrix_of(const spherule_problem &p, const spherule_tensor *t, int64_t m, int dim) {
+INLINE Matrix matrix_of(const spherule_problem &p, const spherule_strided *t, int64_t m, int dim) {
     return matrix(t, m / p.heads, m % p.heads, dim, p.dtype);
 }
 
 template <class T>
-void pack(const spherule_problem &p, const spherule_tensor *t, const Packed<T> &rows,
+void pack(const spherule_problem &p, const spherule_strided *t, const Packed<T> &rows,
           double factor = 1) {
     for_pieces(p, rows.points, [&](int64_t m, int64_t first, int n) {
         with_type(p.dtype, T(), [&](auto s) {
@@ -86,7 +86,7 @@ void pack(const spherule_problem &p, const spherule_tensor *t, const Packed<T> &
 }
 
 template <class T>
-void unpack(const spherule_problem &p, const spherule_tensor *t, const Packed<T> &rows) {
+void unpack(const spherule_problem &p, const spherule_strided *t, const Packed<T> &rows) {
     for_pieces(p, rows.points, [&](int64_t m, int64_t first, int n) {
         with_type(p.dtype, T(), [&](auto s) {
             unpack_as<decltype(s)>(matrix_of(p, t, m, rows.dim), first, n, rows.row(m, first),
@@ -97,7 +97,7 @@ void unpack(const spherule_problem &p, const spherule_tensor *t, const Packed<T>
 
 // dots = a . b - less, per point
 template <class T>
-void row_dots(const spherule_problem &p, const spherule_tensor *a, const spherule_tensor *b,
+void row_dots(const spherule_problem &p, const spherule_strided *a, const spherule_strided *b,
               const T *less, T *dots) {
     for_pieces(p, p.queries, [&](int64_t m, int64_t first, int n) {
         T *d = dots + m * p.queries + first;

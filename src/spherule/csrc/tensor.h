@@ -64,7 +64,7 @@ INLINE int element_size(int dtype) {
     return dtype == SPHERULE_FLOAT64 ? 8 : dtype == SPHERULE_FLOAT32 ? 4 : 2;
 }
 
-INLINE Matrix matrix(const spherule_tensor *t, int64_t batch, int64_t head, int64_t dim,
+INLINE Matrix matrix(const spherule_strided *t, int64_t batch, int64_t head, int64_t dim,
                      int dtype) {
     char *data =
         (char *)t->data + (batch * t->stride[0] + head * t->stride[1]) * element_size(dtype);

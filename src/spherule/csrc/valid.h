@@ -32,42 +32,42 @@ inline bool valid(const spherule_rings &rings, int64_t points) {
     return rings.rings >= 1 && size == points;
 }
 
-inline bool valid_columns(const spherule_neighborhood &nb) {
-    for (int64_t i = 0; i < nb.query.nphi[0]; i++)
-        if (!within(0, nb.column_start[i], nb.key.nphi[0]) ||
-            !within(0, nb.column_count[i], nb.key.nphi[0] - nb.column_start[i]))
+inline bool valid_columns(const spherule_arc_table &table) {
+    for (int64_t i = 0; i < table.query.nphi[0]; i++)
+        if (!within(0, table.column_start[i], table.key.nphi[0]) ||
+            !within(0, table.column_count[i], table.key.nphi[0] - table.column_start[i]))
             return false;
     // Columns are those of every row.
-    for (int64_t r = 0; r < nb.query.rings; r++)
-        if (nb.query.nphi[r] != nb.query.nphi[0])
+    for (int64_t r = 0; r < table.query.rings; r++)
+        if (table.query.nphi[r] != table.query.nphi[0])
             return false;
-    for (int64_t s = 0; s < nb.key.rings; s++)
-        if (nb.key.nphi[s] != nb.key.nphi[0])
+    for (int64_t s = 0; s < table.key.rings; s++)
+        if (table.key.nphi[s] != table.key.nphi[0])
             return false;
     return true;
 }
 
-inline bool valid(const spherule_neighborhood &nb, int64_t queries, int64_t keys) {
-    if (!valid(nb.query, queries) || !valid(nb.key, keys) || nb.pairs[0] != 0)
+inline bool valid(const spherule_arc_table &table, int64_t queries, int64_t keys) {
+    if (!valid(table.query, queries) || !valid(table.key, keys) || table.pairs[0] != 0)
         return false;
-    for (int64_t r = 0; r < nb.query.rings; r++) {
-        if (nb.pairs[r + 1] < nb.pairs[r])
+    for (int64_t r = 0; r < table.query.rings; r++) {
+        if (table.pairs[r + 1] < table.pairs[r])
             return false;
-        const int64_t n = nb.pairs[r + 1] - nb.pairs[r], nq = nb.query.nphi[r];
-        if (!within(0, nb.order[r], nb.query.rings - 1) || n > nb.key.rings ||
-            !within(0, nb.first[r], nb.key.rings - n))
+        const int64_t n = table.pairs[r + 1] - table.pairs[r], nq = table.query.nphi[r];
+        if (!within(0, table.order[r], table.query.rings - 1) || n > table.key.rings ||
+            !within(0, table.first[r], table.key.rings - n))
             return false;
-        for (int64_t p = nb.pairs[r]; p < nb.pairs[r + 1] && !nb.column_start; p++) {
-            const int64_t nk = nb.key.nphi[nb.first[r] + p - nb.pairs[r]];
+        for (int64_t p = table.pairs[r]; p < table.pairs[r + 1] && !table.column_start; p++) {
+            const int64_t nk = table.key.nphi[table.first[r] + p - table.pairs[r]];
             if (nq * nk >= INT64_C(1) << 33)
                 return false;
             const int64_t half = SPHERULE_UNIT * nq * nk;
-            if (!within(-half, nb.shift[p], half) || !within(-1, nb.reach[p], half) ||
-                !within(-1, nb.inner[p], nb.reach[p]))
+            if (!within(-half, table.shift[p], half) || !within(-1, table.reach[p], half) ||
+                !within(-1, table.inner[p], table.reach[p]))
                 return false;
         }
     }
-    return !nb.column_start || valid_columns(nb);
+    return !table.column_start || valid_columns(table);
 }
 
 inline bool valid(const spherule_fields &f) {
@@ -76,8 +76,7 @@ inline bool valid(const spherule_fields &f) {
 }
 
 inline bool valid(const spherule_mix &m) {
-    return within(1, m.in, MOST) && within(0, m.out, MOST) && within(1, m.points, MOST) &&
-           within(0, m.transposed, 1);
+    return within(1, m.in, MOST) && within(0, m.out, MOST) && within(1, m.points, MOST);
 }
 
 inline bool valid(const spherule_shifts &s) {

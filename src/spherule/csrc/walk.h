@@ -88,7 +88,7 @@ struct Arc {
 };
 
 template <class T> class Walk {
-    spherule_neighborhood nb;
+    spherule_arc_table table;
     const uint8_t *mask;  // of the rows
     Lists<T> lists;
     int64_t ring, nq, divisor, chunk;
@@ -97,19 +97,19 @@ template <class T> class Walk {
     static constexpr double log2e = 1.4426950408889634074;
 
     double row_bias(int64_t s) const {
-        const double key = nb.key_log_weight ? nb.key_log_weight[s] : 0;
-        const double query = nb.query_log_weight ? nb.query_log_weight[ring] : 0;
+        const double key = table.key_log_weight ? table.key_log_weight[s] : 0;
+        const double query = table.query_log_weight ? table.query_log_weight[ring] : 0;
         return (key + query) * log2e;
     }
 
     bool whole(int64_t s, int64_t pair) const {
-        return !nb.column_start && nb.inner[pair] >= SPHERULE_UNIT * nq * nb.key.nphi[s];
+        return !table.column_start && table.inner[pair] >= SPHERULE_UNIT * nq * table.key.nphi[s];
     }
 
     // first and last of n centers' keys from i on, within `reach`
     INLINE void limits(int64_t i, int n, int64_t pair, int64_t nk, int64_t reach,
                        int64_t (*range)[2]) const {
-        const int64_t middle = 2 * SPHERULE_UNIT * i * nk - nb.shift[pair];
+        const int64_t middle = 2 * SPHERULE_UNIT * i * nk - table.shift[pair];
         const int64_t whole = nk / nq, part = 2 * SPHERULE_UNIT * (nk - whole * nq);
         Quotient first(middle - reach + divisor - 1, divisor, inverse),
             last(middle + reach, divisor, inverse);
@@ -121,18 +121,18 @@ template <class T> class Walk {
 
     INLINE void arcs(int64_t i, int n, int64_t pair, int64_t nk, Arc *a) const {
         int64_t outer[BLOCK][2], inner[BLOCK][2];
-        if (nb.column_start) {
+        if (table.column_start) {
             for (int q = 0; q < n; q++) {
-                const int64_t first = nb.column_start[i + q],
-                              last = first + nb.column_count[i + q] - 1;
+                const int64_t first = table.column_start[i + q],
+                              last = first + table.column_count[i + q] - 1;
                 a[q] = {first, last, first, last};
             }
             return;
         }
-        limits(i, n, pair, nk, nb.reach[pair], outer);
-        const bool soft = nb.inner[pair] != nb.reach[pair], none = nb.inner[pair] < 0;
+        limits(i, n, pair, nk, table.reach[pair], outer);
+        const bool soft = table.inner[pair] != table.reach[pair], none = table.inner[pair] < 0;
         if (soft && !none)
-            limits(i, n, pair, nk, nb.inner[pair], inner);
+            limits(i, n, pair, nk, table.inner[pair], inner);
         for (int q = 0; q < n; q++) {
             a[q] = {outer[q][0], outer[q][1], outer[q][0], outer[q][1]};
             if (none)
@@ -144,21 +144,21 @@ template <class T> class Walk {
 
     // log2 of the soft edge's weight at key j of ring s
     double taper(int64_t i, int64_t j, int64_t s, int64_t pair) const {
-        const int64_t nk = nb.key.nphi[s];
-        const double offset = double(2 * SPHERULE_UNIT * (j * nq - i * nk) + nb.shift[pair]);
+        const int64_t nk = table.key.nphi[s];
+        const double offset = double(2 * SPHERULE_UNIT * (j * nq - i * nk) + table.shift[pair]);
         const double dphi = offset * M_PI / (double(nq) * double(nk) * double(SPHERULE_UNIT));
-        const double a = sin((nb.query.theta[ring] - nb.key.theta[s]) / 2), b = sin(dphi / 2);
-        const double h = a * a + sin(nb.query.theta[ring]) * sin(nb.key.theta[s]) * b * b;
+        const double a = sin((table.query.theta[ring] - table.key.theta[s]) / 2), b = sin(dphi / 2);
+        const double h = a * a + sin(table.query.theta[ring]) * sin(table.key.theta[s]) * b * b;
         const double distance = 2 * asin(sqrt(min(h, 1.0)));
-        return log2(max(0.0, min(1.0, (nb.cutoff - distance) / nb.edge_width + 0.5)));
+        return log2(max(0.0, min(1.0, (table.cutoff - distance) / table.edge_width + 0.5)));
     }
 
     template <class Visit>
     void add(Rows<T> &list, int64_t first, int64_t last, int64_t s, const Visit &flush, double bias,
              int64_t i = 0, int64_t pair = -1, const Arc *own = nullptr) {
-        const int64_t nk = nb.key.nphi[s], start = nb.key.ringstart[s], end = start + nk;
+        const int64_t nk = table.key.nphi[s], start = table.key.ringstart[s], end = start + nk;
         // Nearly always: a short piece inside the ring, perhaps an empty one.
-        if (!mask && !(own && nb.edge_width > 0) && first >= 0 && last < nk &&
+        if (!mask && !(own && table.edge_width > 0) && first >= 0 && last < nk &&
             list.n + last - first < LIST) {
             if (first <= last)
                 list.add(start + first, int(last - first + 1), end, T(bias));
@@ -171,7 +171,7 @@ template <class T> class Walk {
             if (list.n == LIST)
                 flush();
             int64_t count = min(min(last - first + 1, nk - j), int64_t(LIST - list.n));
-            const bool soft = own && nb.edge_width > 0;
+            const bool soft = own && table.edge_width > 0;
             if (mask || soft) {
                 count = 1;
                 const bool inside =
@@ -189,8 +189,8 @@ template <class T> class Walk {
 
     template <class Flush> void build(int64_t i, int n, const Flush &flush) {
         lists.clear();
-        for (int64_t p = nb.pairs[ring]; p < nb.pairs[ring + 1]; p++) {
-            const int64_t s = nb.first[ring] + p - nb.pairs[ring], nk = nb.key.nphi[s];
+        for (int64_t p = table.pairs[ring]; p < table.pairs[ring + 1]; p++) {
+            const int64_t s = table.first[ring] + p - table.pairs[ring], nk = table.key.nphi[s];
             const double bias = row_bias(s);
             if (bias == -INFINITY || whole(s, p))
                 continue;
@@ -214,20 +214,21 @@ template <class T> class Walk {
     }
 
   public:
-    void start(const spherule_neighborhood &neighborhood, const uint8_t *row_mask,
-               int64_t center_ring, int64_t rows_in_cache) {
-        nb = neighborhood, mask = row_mask, ring = center_ring,
+    void start(const spherule_arc_table &arc_table, const uint8_t *row_mask, int64_t center_ring,
+               int64_t rows_in_cache) {
+        table = arc_table, mask = row_mask, ring = center_ring,
         chunk = min(rows_in_cache, int64_t(LIST) / 2);
-        nq = nb.query.nphi[ring], divisor = 2 * SPHERULE_UNIT * nq, inverse = 1.0 / double(divisor);
+        nq = table.query.nphi[ring], divisor = 2 * SPHERULE_UNIT * nq,
+        inverse = 1.0 / double(divisor);
     }
 
     // Where all rings have as many points, the lists of one block are those of the one before,
     // turned.
     bool turns() const {
-        if (mask || nb.column_start)
+        if (mask || table.column_start)
             return false;
-        for (int64_t p = nb.pairs[ring]; p < nb.pairs[ring + 1]; p++)
-            if (nb.key.nphi[nb.first[ring] + p - nb.pairs[ring]] != nq)
+        for (int64_t p = table.pairs[ring]; p < table.pairs[ring + 1]; p++)
+            if (table.key.nphi[table.first[ring] + p - table.pairs[ring]] != nq)
                 return false;
         return true;
     }
@@ -247,13 +248,13 @@ template <class T> class Walk {
             lists.clear();
         };
         lists.clear();
-        for (int64_t p = nb.pairs[ring]; p < nb.pairs[ring + 1]; p++) {
-            const int64_t s = nb.first[ring] + p - nb.pairs[ring];
+        for (int64_t p = table.pairs[ring]; p < table.pairs[ring + 1]; p++) {
+            const int64_t s = table.first[ring] + p - table.pairs[ring];
             const double bias = row_bias(s);
             if (bias == -INFINITY || !whole(s, p))
                 continue;
-            for (int64_t j = 0; j < nb.key.nphi[s]; j += chunk) {
-                add(lists.common, j, min(j + chunk, nb.key.nphi[s]) - 1, s, everywhere, bias);
+            for (int64_t j = 0; j < table.key.nphi[s]; j += chunk) {
+                add(lists.common, j, min(j + chunk, table.key.nphi[s]) - 1, s, everywhere, bias);
                 if (lists.common.n >= chunk)
                     everywhere();
             }

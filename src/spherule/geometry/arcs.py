@@ -37,7 +37,7 @@ class Rings:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class ArcTable:
     """What kernels walk along. Query ring r meets `pairs[r + 1] - pairs[r]` key rings from
     `first[r]` on.
     """
@@ -83,7 +83,7 @@ class Table:
         )
 
 
-def disk_table(query: Grid, key: Grid, cutoff: float, edge_width: float) -> Table:
+def disk_table(query: Grid, key: Grid, cutoff: float, edge_width: float) -> ArcTable:
     """The table of disks of radius `cutoff`, with an edge from cutoff - edge_width / 2 to cutoff +
     edge_width / 2.
     """
@@ -106,7 +106,7 @@ def disk_table(query: Grid, key: Grid, cutoff: float, edge_width: float) -> Tabl
     meets = met.sum(axis=1)
     pairs = np.concatenate([[0], np.cumsum(meets)])
     keys = np.bincount(r, np.minimum(reach / (UNIT * nq), nk), minlength=query.theta.size)
-    return Table(
+    return ArcTable(
         _rings(query),
         _rings(key),
         first=np.argmax(met, axis=1),
@@ -140,14 +140,14 @@ def _reach(
     return np.where(distance <= cutoff, half, -1).astype(np.int64)
 
 
-def window_table(shape: tuple[int, int], size: tuple[int, int], transposed: bool) -> Table:
+def window_table(shape: tuple[int, int], size: tuple[int, int], transposed: bool) -> ArcTable:
     """The table of windows on a plane; transposed, of the queries whose windows hold a key."""
     rows, columns = (_interval(n, w, transposed) for n, w in zip(shape, size, strict=True))
     nlat, nlon = shape
     rings = Rings(np.zeros(nlat), np.full(nlat, nlon), np.arange(nlat) * nlon)
     none = np.zeros(0, dtype=np.int64)
     pairs = np.concatenate([[0], np.cumsum(rows[1])])
-    return Table(
+    return ArcTable(
         rings, rings, rows[0], pairs, none, none, none, np.argsort(-rows[1], kind="stable"), columns
     )
 

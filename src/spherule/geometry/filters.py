@@ -11,18 +11,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spherule.geometry.arcs import RIM, Table, disk_table
+from spherule.geometry.arcs import RIM, ArcTable, disk_table
 from spherule.geometry.great_circles import seen_from
 from spherule.geometry.hats import Hats
 from spherule.geometry.ring_pairs import RingPairs, Samples
 from spherule.grids import Grid
+from spherule.grids.names import Names
 
 # Steps in which a default cutoff grows until every hat has points.
 _LONGER = 1.1
 
-# By name, so that an operator in a compiled or exported program, which can hold no Python objects,
-# finds its stencil.
-_known: dict[str, "Stencil"] = {}
+# So that an operator in a compiled or exported program, which can hold no Python objects, finds its
+# stencil.
+_known: Names["Stencil"] = Names(recent=64)
 
 
 class _Disk(NamedTuple):
@@ -117,21 +118,21 @@ class Stencil:
             )
         cutoff = min(cutoff, math.pi)
         name = _name(in_grid, out_grid, cutoff, radii, angles)
-        if name not in _known:
-            _known[name] = cls(in_grid, out_grid, cutoff, radii, angles)
-        known = _known[name]
+        known = _known.get(name)
+        if known is None:
+            known = _known.add(name, cls(in_grid, out_grid, cutoff, radii, angles))
         if (known.in_grid, known.out_grid) != (in_grid, out_grid):
             raise ValueError(f"{name!r} already names another stencil: two grids share a name")
         return known
 
     @classmethod
     def from_name(cls, name: str) -> "Stencil":
-        """The stencil of a `.name`; of grids without a name of their own, one made before."""
-        if name not in _known:
-            _, source, target, cutoff, radii, angles = name.split(" ")
-            grids = Grid.from_name(source), Grid.from_name(target)
-            cls.hats(*grids, cutoff=float(cutoff), radii=int(radii), angles=int(angles))
-        return _known[name]
+        """The stencil of a `.name`; of rings of your own, while they are in use here."""
+        if known := _known.get(name):
+            return known
+        _, source, target, cutoff, radii, angles = name.split(" ")
+        grids = Grid.from_name(source), Grid.from_name(target)
+        return cls.hats(*grids, cutoff=float(cutoff), radii=int(radii), angles=int(angles))
 
     def _rings(self) -> Iterator[Samples]:
         """psi for each ring of output points."""
@@ -163,7 +164,7 @@ class Stencil:
             ring, phases, column = disk.ring[point], disk.phase[point], disk.column[point]
             yield Samples(disk.period, ring, phases, column, hat, value)
 
-    def _disk(self, table: Table, r: int) -> _Disk:
+    def _disk(self, table: ArcTable, r: int) -> _Disk:
         """The input points in the disks around output ring r."""
         met, nphi = list(table.pairs_of(r)), int(self.out_grid.nphi[r])
         if not met:

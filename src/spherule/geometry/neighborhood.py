@@ -4,20 +4,22 @@ import math
 import operator
 import warnings
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spherule import checks
 from spherule.geometry import great_circles
-from spherule.geometry.arcs import RIM, Table, disk_table, window_table
+from spherule.geometry.arcs import RIM, ArcTable, disk_table, window_table
 from spherule.grids import Grid
+from spherule.grids.names import Names
 
-# By name, so that an operator in a compiled or exported program, which can hold no Python objects,
-# finds its neighborhood. They are small, and few.
-_known: dict[str, "Neighborhood"] = {}
+# So that an operator in a compiled or exported program, which can hold no Python objects, finds its
+# neighborhood.
+_known: Names["Neighborhood"] = Names(recent=64)
 
 
 @dataclass(frozen=True)
@@ -91,20 +93,20 @@ class Neighborhood(ABC):
 
     @staticmethod
     def from_name(name: str) -> "Neighborhood":
-        """The neighborhood of a `.name`; of grids without a name of their own, one made before."""
-        if name not in _known:
-            kind, *words = name.split(" ")
-            if kind == "window":
-                return Neighborhood.window(*(checks.shape("name", word) for word in words))
-            query, key, cutoff, edge_width, weighted = words
-            Neighborhood.disk(
-                Grid.from_name(query),
-                Grid.from_name(key),
-                float(cutoff),
-                edge_width=float(edge_width),
-                weighted=weighted == "weighted",
-            )
-        return _known[name]
+        """The neighborhood of a `.name`; of rings of your own, while they are in use here."""
+        if known := _known.get(name):
+            return known
+        kind, *words = name.split(" ")
+        if kind == "window":
+            return Neighborhood.window(*(checks.shape("name", word) for word in words))
+        query, key, cutoff, edge_width, weighted = words
+        return Neighborhood.disk(
+            Grid.from_name(query),
+            Grid.from_name(key),
+            float(cutoff),
+            edge_width=float(edge_width),
+            weighted=weighted == "weighted",
+        )
 
     @property
     @abstractmethod
@@ -113,7 +115,7 @@ class Neighborhood(ABC):
 
     @property
     @abstractmethod
-    def table(self) -> Table:
+    def table(self) -> ArcTable:
         """What kernels walk along."""
 
     @property
@@ -201,7 +203,7 @@ class Neighborhood(ABC):
     def _register(self) -> "Neighborhood":
         # Known before torch.compile looks: it cannot follow numpy.
         _ = self.queries, self.keys
-        known = _known.setdefault(self.name, self)
+        known = _known.add(self.name, self)
         if known != self:
             raise ValueError(
                 f"{self.name!r} already names another neighborhood: give the grids names that "
@@ -209,6 +211,13 @@ class Neighborhood(ABC):
             )
         # One object for equal values: its tables are made once, and shared.
         return known
+
+    def __reduce__(self) -> tuple:
+        # Copies and pickles share the tables, do not carry them, and are known by name where they
+        # are loaded.
+        plain = self.transpose if self.transposed else self
+        kept = {f.name: getattr(plain, f.name) for f in fields(plain)}
+        return (_remake, (type(self), kept, self.transposed))
 
     def __repr__(self) -> str:
         return f"Neighborhood({self.name}{' transposed' if self.transposed else ''})"
@@ -229,7 +238,7 @@ class Disk(Neighborhood):
         return f"disk {grids} {self.cutoff!r} {self.edge_width!r} {weighted}"
 
     @cached_property
-    def table(self) -> Table:
+    def table(self) -> ArcTable:
         return disk_table(self.query_grid, self.key_grid, self.cutoff, self.edge_width)
 
     @cached_property
@@ -273,24 +282,6 @@ class Disk(Neighborhood):
                 stacklevel=3,
             )
 
-    def __reduce__(self) -> tuple:
-        # Made anew on loading, so that another process knows its name too.
-        grids = (self.query_grid, self.key_grid)
-        grids = grids[::-1] if self.transposed else grids
-        return (_remake, (*grids, self.cutoff, self.edge_width, self.weighted, self.transposed))
-
-
-def _remake(
-    query_grid: Grid,
-    key_grid: Grid,
-    cutoff: float,
-    edge_width: float,
-    weighted: bool,
-    transposed: bool,
-) -> Neighborhood:
-    disk = Neighborhood.disk(query_grid, key_grid, cutoff, edge_width=edge_width, weighted=weighted)
-    return disk.transpose if transposed else disk
-
 
 @dataclass(frozen=True, repr=False)
 class Window(Neighborhood):
@@ -304,9 +295,14 @@ class Window(Neighborhood):
         return f"window {'x'.join(map(str, self.shape))} {'x'.join(map(str, self.size))}"
 
     @cached_property
-    def table(self) -> Table:
+    def table(self) -> ArcTable:
         return window_table(self.shape, self.size, self.transposed)
 
     @cached_property
     def transpose(self) -> "Neighborhood":
         return replace(self, transposed=not self.transposed)
+
+
+def _remake(kind: type[Neighborhood], values: dict[str, Any], transposed: bool) -> Neighborhood:
+    made = kind(**values)._register()
+    return made.transpose if transposed else made

@@ -2,7 +2,7 @@
 
 A tile is a block of consecutive points of one ring, the centers. Its list of windows covers, ring
 by ring, the arcs of all of them; each center knows its own arc, so that a window may hold more
-than it needs, and membership is that of `arcs.Table` to the last point. Named from the queries'
+than it needs, and membership is that of `arcs.ArcTable` to the last point. Named from the queries'
 side; the transpose gives the tiles of the keys.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spherule.geometry.arcs import UNIT, Table
+from spherule.geometry.arcs import UNIT, ArcTable
 from spherule.geometry.neighborhood import Neighborhood
 
 Ints = NDArray[np.int32]
@@ -95,7 +95,7 @@ def cut(neighborhood: Neighborhood, block: int, window: int) -> Tiles:
     )
 
 
-def estimate(table: Table, block: int, window: int) -> float:
+def estimate(table: ArcTable, block: int, window: int) -> float:
     """Windows that `cut` would make, nearly, without making them."""
     if table.columns is not None:
         rows = np.repeat(np.arange(table.query.nphi.size), np.diff(table.pairs))
@@ -123,7 +123,7 @@ def _counts(neighborhood: Neighborhood, r: int, s: int) -> bool:
 class _Arcs:
     """The arcs of all pairs of rings, each kept as far as it does not repeat."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: ArcTable) -> None:
         self.table = table
         self.pairs: list[tuple] = []
         self.chunks: list[NDArray[np.int64]] = []

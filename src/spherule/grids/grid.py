@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spherule.grids import healpix, quadrature, reduced
+from spherule.grids.names import Names
 
 if TYPE_CHECKING:
     from spherule.grids.match import Match
@@ -179,15 +180,20 @@ class Grid:
         for array in (theta, counts.astype(np.int64), phi0, weights):
             digest.update(array.tobytes())
         grid = cls(theta, counts, phi0, weights, f"rings:{digest.hexdigest()}")
-        return _own_rings.setdefault(grid.name, grid)
+        return _own_rings.add(grid.name, grid)
 
     @classmethod
     def from_name(cls, name: str) -> "Grid":
         """The grid of a name: "gauss:64x128", "fejer:180x360@0.5" (longitudes offset by half a
         cell), "H64", "O96", "N320", "F90".
         """
-        if name in _own_rings:
-            return _own_rings[name]
+        if own := _own_rings.get(name):
+            return own
+        if name.startswith("rings:"):
+            raise ValueError(
+                f"name={name!r}: rings of your own are known by name only where they are in use; "
+                "make them here first with Grid.from_rings, or unpickle them"
+            )
         family, sizes, offset = _parse(name)
         if family in _RULES:
             nlat, nlon = sizes
@@ -309,9 +315,12 @@ class Grid:
         return self._hash
 
     def __reduce__(self) -> tuple:
-        # Rebuilt on loading: hashes of bytes differ between processes, and the arrays must stay
-        # read-only.
-        return (Grid, (self.theta, self.nphi, self.phi0, self.ring_weights, self.name))
+        # Rebuilt on loading: hashes of bytes differ between processes, the arrays must stay
+        # read-only, and the names of one's own rings must be known there too.
+        rings = (self.theta, self.nphi, self.phi0, self.ring_weights)
+        if self.name.startswith("rings:"):
+            return (Grid.from_rings, rings)
+        return (Grid, (*rings, self.name))
 
     @classmethod
     def _regular(cls, family: str, nlat: int, nlon: int, offset: float) -> "Grid":
@@ -336,8 +345,8 @@ class Grid:
         return cls(theta, nphi, np.zeros(nphi.size), weights * 2 * np.pi / nphi, name)
 
 
-# Rings of the user's own that were made in this process, so that their names are good here too.
-_own_rings: dict[str, Grid] = {}
+# Rings of the user's own that are in use in this process, so that their names are good here too.
+_own_rings: Names[Grid] = Names(recent=64)
 
 
 def _parse(name: str) -> tuple[str, list[int], float]:

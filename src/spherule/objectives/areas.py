@@ -1,12 +1,11 @@
 """Averages over the sphere, or over the part of it that a mask leaves."""
 
-from functools import lru_cache
-
 import torch
 from torch import Tensor
 
 from spherule.grids import Grid
 from spherule.ops.checks import require_points
+from spherule.ops.tables import table
 
 
 def flat_pair(prediction: Tensor, target: Tensor, grid: Grid) -> tuple[Tensor, Tensor]:
@@ -58,8 +57,7 @@ def mean_over(values: Tensor, grid: Grid, mask: Tensor | None) -> Tensor:
     return ratio((values * mask * weights).sum(-1), (mask * weights).sum(-1))
 
 
-@lru_cache(maxsize=32)
-@torch.inference_mode(False)  # what validation made first, training uses too
+@table(maxsize=32)
 def area_weights(grid: Grid, dtype: torch.dtype, device: torch.device) -> Tensor:
     """Quadrature weights of all points, (points,); their sum is 1."""
     weights = grid.weights.ravel() / grid.weights.sum()

@@ -1,7 +1,6 @@
 """Derivatives of fields (..., points) along parallels and meridians."""
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ from spherule.geometry.interpolation import Entries
 from spherule.grids import Grid
 from spherule.ops.ring_groups import ring_groups
 from spherule.ops.sparse import SparseMap
+from spherule.ops.tables import table
 
 
 def slope(u: Tensor, grid: Grid) -> Tensor:
@@ -51,8 +51,7 @@ def _stencil(grid: Grid) -> Entries:
     return Entries(places // grid.size, places % grid.size, np.ones(places.size))
 
 
-@lru_cache(maxsize=32)
-@torch.inference_mode(False)  # what validation made first, training uses too
+@table(maxsize=32)
 def _map(
     entries: Callable[[Grid], Entries], grid: Grid, dtype: torch.dtype, device: torch.device
 ) -> SparseMap:
@@ -69,8 +68,7 @@ class _Factors(NamedTuple):
     """Points at a pole, where there are any."""
 
 
-@lru_cache(maxsize=32)
-@torch.inference_mode(False)
+@table(maxsize=32)
 def _factors(grid: Grid, dtype: torch.dtype, device: torch.device) -> _Factors:
     poles = at_poles(grid)
     sines = torch.tensor(1 / np.where(poles, 1.0, np.sin(grid.theta)), dtype=dtype, device=device)

@@ -1,6 +1,5 @@
 """Fields from one ring grid to another."""
 
-from functools import lru_cache
 from typing import Literal
 
 import torch
@@ -11,6 +10,7 @@ from spherule.geometry.interpolation import bilinear_entries, nearest_points
 from spherule.grids import Grid
 from spherule.ops.checks import require_points
 from spherule.ops.sparse import SparseMap
+from spherule.ops.tables import table
 
 
 def resample(
@@ -44,14 +44,12 @@ def resample(
     return result.reshape(*result.shape[:-1], *target.shape)
 
 
-@lru_cache(maxsize=64)
-@torch.inference_mode(False)  # made in inference, used in training too
+@table(maxsize=64)
 def _bilinear(source: Grid, target: Grid, dtype: torch.dtype, device: torch.device) -> SparseMap:
     entries = bilinear_entries(source, target.point_theta, target.point_phi)
     return SparseMap.build(*entries, (target.size, source.size), dtype, device)
 
 
-@lru_cache(maxsize=64)
-@torch.inference_mode(False)  # made in inference, used in training too
+@table(maxsize=64)
 def _nearest(source: Grid, target: Grid, device: torch.device) -> Tensor:
     return torch.tensor(nearest_points(source, target.point_theta, target.point_phi), device=device)

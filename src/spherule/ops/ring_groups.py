@@ -1,6 +1,5 @@
 """Rings with as many points as each other: they share an FFT."""
 
-from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -8,6 +7,7 @@ import torch
 from torch import Tensor
 
 from spherule.grids import Grid
+from spherule.ops.tables import table
 
 Index: TypeAlias = slice | Tensor
 
@@ -28,8 +28,7 @@ class RingGroups(NamedTuple):
     point_order: Index
 
 
-@lru_cache(maxsize=64)
-@torch.inference_mode(False)  # made in inference, used in training too
+@table(maxsize=64)
 def ring_groups(grid: Grid, device: torch.device) -> RingGroups:
     """All rings of a grid; where they are alike, in one group that copies nothing."""
     every = slice(None)

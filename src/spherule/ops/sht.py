@@ -4,8 +4,6 @@ Longitudes by FFT, ring by ring; colatitudes by one matrix product per order, ba
 are those of m >= 0 of a real field: orthonormal, with the Condon-Shortley phase, `[..., l, m]`.
 """
 
-from functools import lru_cache
-
 import numpy as np
 import torch
 from jaxtyping import Shaped
@@ -15,6 +13,7 @@ from spherule.geometry.transforms import SCALAR, Basis, continued_analysis
 from spherule.grids import Grid
 from spherule.ops.checks import require_coeffs, require_degree, require_field
 from spherule.ops.ring_groups import ring_groups
+from spherule.ops.tables import table
 
 
 def sht(
@@ -116,16 +115,14 @@ def _contract(table: Tensor, x: Tensor) -> Tensor:
     return result.permute(2, 1, 0).unflatten(0, batch) if batch else result.permute(2, 1, 0)[0]
 
 
-@lru_cache(maxsize=24)
-@torch.inference_mode(False)  # made in inference, used in training too
+@table(maxsize=24)
 def _synthesis(
     basis: Basis, grid: Grid, lmax: int, dtype: torch.dtype, device: torch.device
 ) -> Tensor:
     return torch.from_numpy(basis.values(lmax, grid.theta)).to(device, dtype)
 
 
-@lru_cache(maxsize=24)
-@torch.inference_mode(False)  # made in inference, used in training too
+@table(maxsize=24)
 def _analysis(
     basis: Basis, grid: Grid, lmax: int, dtype: torch.dtype, device: torch.device
 ) -> tuple[Tensor, Tensor]:
@@ -140,8 +137,7 @@ def _analysis(
     return torch.from_numpy(table).to(device, dtype), cell
 
 
-@lru_cache(maxsize=64)
-@torch.inference_mode(False)  # made in inference, used in training too
+@table(maxsize=64)
 def _phases(grid: Grid, mmax: int, dtype: torch.dtype, device: torch.device) -> Tensor | None:
     """exp(i m phi0), (ring, order); None where all rings start at the meridian."""
     if not grid.phi0.any():

@@ -1,16 +1,23 @@
-"""Discrete-continuous (DISCO) convolution: the filter is continuous, the field is sampled."""
+"""Discrete-continuous (DISCO) convolution: the filter is continuous, the field is sampled. Checks,
+dispatch and differentiation; the arithmetic is next door.
 
-import math
+The operators take the stencil's name, as attention's take the neighborhood's, and are the same on
+every device: so is an exported program. Both are linear in each of their tensors, and their
+gradients are these operators again.
+"""
+
+from types import ModuleType
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from spherule import cuda
+from spherule import cuda, native
 from spherule.checks import instance
 from spherule.geometry.filters import Stencil
 from spherule.ops.checks import require_floats, require_tensors
-from spherule.ops.disco import cpu, gpu, reference
+from spherule.ops.disco import cpu, reference
 from spherule.ops.disco.plans import shifts_everywhere
 
 
@@ -31,57 +38,122 @@ def disco(
         x, weight = x.to(dtype), weight.to(dtype)
     if x.dtype != weight.dtype:
         raise TypeError(f"weight: expected {x.dtype}, the dtype of x, got {weight.dtype}")
-    flat = x.flatten(2)
-    if cpu.AVAILABLE and x.device.type == "cpu":
-        y = _native(_full(flat), _full(weight), stencil)
-    elif _on_gpu(x):
-        y = _triton(flat, weight, stencil)
-    else:
-        y = reference.disco(_full(flat), _full(weight), stencil)
-    y = y.to(x.dtype)
-    return y.reshape(*y.shape[:2], *stencil.out_shape)
-
-
-def _on_gpu(x: Tensor) -> bool:
-    return x.device.type == "cuda" and x.dtype != torch.float64 and cuda.usable()
-
-
-def _native(x: Tensor, weight: Tensor, stencil: Stencil) -> Tensor:
-    """In the cheapest order that the shapes allow."""
-    name, (out_channels, group_channels, basis) = stencil.name, weight.shape
+    (out_channels, group_channels, _), flat = weight.shape, x.flatten(2)
     groups = x.shape[1] // group_channels
-    if group_channels == 1 and shifts_everywhere(stencil):
-        x = x.repeat_interleave(out_channels // groups, dim=1) if out_channels > groups else x
-        return cpu.depthwise(x, weight[:, 0], name, False)
-    weight = weight.unflatten(0, (groups, -1))
-    if _channels_first(x.shape[1], out_channels, groups, stencil):
-        mixed = cpu.mix(x, weight.transpose(2, 3).flatten(1, 2), False)
-        return cpu.gather(mixed.unflatten(1, (out_channels, basis)), name, False)
-    under_hats = cpu.spread(x, name, False)
-    return cpu.mix(under_hats.flatten(1, 2), weight.flatten(2), False)
+    if group_channels == 1 and out_channels > groups and shifts_everywhere(stencil):
+        # Depthwise, the hats of a channel merge. Wide, since the gradients of copies are added up.
+        flat, weight = _wide(flat), _wide(weight)
+        flat, groups = flat.repeat_interleave(out_channels // groups, dim=1), out_channels
+    y, _ = _disco(flat, weight.unflatten(0, (groups, -1)), stencil.name, False)
+    return y.reshape(*y.shape[:2], *stencil.out_shape).to(x.dtype)
 
 
-def _triton(x: Tensor, weight: Tensor, stencil: Stencil) -> Tensor:
-    """Filters and mixes at once."""
-    out_channels, group_channels, _ = weight.shape
-    groups = x.shape[1] // group_channels
-    if group_channels == 1 and out_channels > groups:
-        x, groups = x.repeat_interleave(out_channels // groups, dim=1), out_channels
-    return gpu.convolve(x, weight.unflatten(0, (groups, -1)), stencil.name, False)
-
-
-def _channels_first(in_channels: int, out_channels: int, groups: int, stencil: Stencil) -> bool:
-    """Whether to mix channels on the input grid, then filter the output channels, rather than
-    filter the input channels, then mix on the output grid. Counts multiply-adds.
+def _kernels(x: Tensor) -> ModuleType:
+    """The one place that chooses: where they are there, the library for CPU tensors and Triton for
+    those on a GPU; else the reference.
     """
-    mixing = in_channels * out_channels // groups * stencil.basis
-    channels_first = mixing * math.prod(stencil.in_shape) + stencil.nonzeros * out_channels
-    space_first = mixing * math.prod(stencil.out_shape) + stencil.nonzeros * in_channels
-    return channels_first < space_first
+    if x.device.type == "cpu" and native.load()[0] is not None:
+        return cpu
+    if x.device.type == "cuda" and x.dtype != torch.float64 and cuda.usable() and x.numel():
+        # Imports Triton.
+        from spherule.ops.disco import gpu
+
+        return gpu
+    return reference
 
 
-def _full(x: Tensor) -> Tensor:
-    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+@torch.library.custom_op("spherule::disco", mutates_args=())
+def _disco(x: Tensor, weight: Tensor, stencil: str, transposed: bool) -> tuple[Tensor, Tensor]:
+    """x (batch, groups in, points) with weight (groups, out, in, hats); and x under the hats for
+    the gradient, empty where nobody made it.
+    """
+    with torch.autocast(x.device.type, enabled=False):
+        y, hats = _kernels(x).convolve(x, weight, Stencil.from_name(stencil), transposed)
+    return y, (_nothing(x) if hats is None else hats)
+
+
+@torch.library.custom_op("spherule::disco_weight", mutates_args=())
+def _disco_weight(
+    x: Tensor,
+    dy: Tensor,
+    x_hats: Tensor,
+    dy_hats: Tensor,
+    groups: int,
+    stencil: str,
+    transposed: bool,
+) -> Tensor:
+    """The gradient of `_disco` with respect to its weight."""
+    hats = (None if h.ndim == 1 else h for h in (x_hats, dy_hats))
+    with torch.autocast(x.device.type, enabled=False):
+        known = Stencil.from_name(stencil)
+        return _kernels(x).correlate(x, dy, *hats, groups, known, transposed)
+
+
+@_disco.register_fake
+def _(x: Tensor, weight: Tensor, stencil: str, transposed: bool) -> tuple[Tensor, Tensor]:
+    known, (groups, out, _, hats) = Stencil.from_name(stencil), weight.shape
+    points = (known.in_grid if transposed else known.out_grid).size
+    y = x.new_empty(x.shape[0], groups * out, points)
+    if _kernels(x) is not cpu or not cpu.keeps(weight.shape, known, transposed):
+        return y, _nothing(x)
+    return y, _nothing(x).new_empty(*x.shape[:2], hats, points)
+
+
+@_disco_weight.register_fake
+def _(
+    x: Tensor,
+    dy: Tensor,
+    x_hats: Tensor,
+    dy_hats: Tensor,
+    groups: int,
+    stencil: str,
+    transposed: bool,
+) -> Tensor:
+    hats = Stencil.from_name(stencil).basis
+    return x.new_empty(groups, dy.shape[1] // groups, x.shape[1] // groups, hats)
+
+
+def _keep(ctx: Any, inputs: tuple, output: tuple[Tensor, Tensor]) -> None:
+    x, weight, ctx.stencil, ctx.transposed = inputs
+    ctx.save_for_backward(x, weight, output[1])
+    ctx.set_materialize_grads(False)
+
+
+def _backward(ctx: Any, dy: Tensor | None, _: Tensor | None) -> tuple:
+    if dy is None:
+        return None, None, None, None
+    x, weight, x_hats = ctx.saved_tensors
+    dx, dweight, dy_hats = None, None, _nothing(x)
+    if ctx.needs_input_grad[0]:
+        dx, dy_hats = _disco(dy, weight.transpose(1, 2), ctx.stencil, not ctx.transposed)
+    if ctx.needs_input_grad[1]:
+        where = (weight.shape[0], ctx.stencil, ctx.transposed)
+        dweight = _disco_weight(x, dy, x_hats, dy_hats, *where)
+    return dx, dweight, None, None
+
+
+def _keep_weight(ctx: Any, inputs: tuple, output: Tensor) -> None:
+    x, dy, *_, ctx.stencil, ctx.transposed = inputs
+    ctx.save_for_backward(x, dy)
+
+
+def _backward_weight(ctx: Any, dw: Tensor) -> tuple:
+    # What is under the hats follows from x and dy: theirs is all of the gradient.
+    x, dy = ctx.saved_tensors
+    dx, _ = _disco(dy, dw.transpose(1, 2), ctx.stencil, not ctx.transposed)
+    return dx, _disco(x, dw, ctx.stencil, ctx.transposed)[0], *[None] * 5
+
+
+_disco.register_autograd(_backward, setup_context=_keep)
+_disco_weight.register_autograd(_backward_weight, setup_context=_keep_weight)
+
+
+def _nothing(x: Tensor) -> Tensor:
+    return x.new_empty(0, dtype=torch.promote_types(x.dtype, torch.float32))
+
+
+def _wide(x: Tensor) -> Tensor:
+    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def _check(x: Tensor, weight: Tensor, stencil: Stencil) -> None:

@@ -1,19 +1,82 @@
-"""DISCO convolutions by the native library, as operators that autograd and compilers know.
-
-Each is linear in each of its tensors, and its gradients are operators of this file again.
+"""DISCO convolutions by the native library, in the cheapest order that the shapes allow. The
+structs mirror csrc/disco.h, as those of `plans`.
 """
 
-from ctypes import Structure, byref, c_int32, c_int64, c_void_p
+import math
+from ctypes import Structure, c_int32, c_int64
 
 import torch
 from torch import Tensor
 
 from spherule import native
 from spherule.geometry.filters import Stencil
-from spherule.ops.disco.plans import plan
+from spherule.ops.disco.plans import plan, shifts_everywhere
 
-# Known once, so that compilers need not trace how a library is found.
-AVAILABLE = native.load()[0] is not None
+
+def convolve(
+    x: Tensor, weight: Tensor, stencil: Stencil, transposed: bool
+) -> tuple[Tensor, Tensor | None]:
+    """x (batch, groups in, points) with weight (groups, out, in, hats); and x under the hats, where
+    it had to be made.
+    """
+    groups, out, _, hats = weight.shape
+    wide = torch.promote_types(x.dtype, torch.float32)
+    field, weight = x.to(wide), weight.to(wide)
+    if _depthwise(weight.shape, stencil):
+        y, under_hats = depthwise(field, weight.reshape(groups, hats), stencil, transposed), None
+    elif keeps(weight.shape, stencil, transposed):
+        under_hats = spread(field, stencil, transposed)
+        y = mix(under_hats.flatten(1, 2), weight.flatten(2))
+    else:
+        mixed = mix(field, weight.transpose(2, 3).flatten(1, 2))
+        y, under_hats = gather(mixed.unflatten(1, (groups * out, hats)), stencil, transposed), None
+    return y.to(x.dtype), under_hats
+
+
+def correlate(
+    x: Tensor,
+    dy: Tensor,
+    x_hats: Tensor | None,
+    dy_hats: Tensor | None,
+    groups: int,
+    stencil: Stencil,
+    transposed: bool,
+) -> Tensor:
+    """The gradient (groups, out, in, hats) of `convolve` with respect to its weight; with x or dy
+    under the hats, where `convolve` or its gradient left them.
+    """
+    into, out, hats = x.shape[1] // groups, dy.shape[1] // groups, stencil.basis
+    shape = (groups, out, into, hats)
+    wide = torch.promote_types(x.dtype, torch.float32)
+    field, gradient = x.to(wide), dy.to(wide)
+    if _depthwise(shape, stencil):
+        return correlate_depthwise(field, gradient, stencil, transposed).reshape(shape).to(x.dtype)
+    if x_hats is not None or keeps(shape, stencil, transposed):
+        x_hats = spread(field, stencil, transposed) if x_hats is None else x_hats
+        return mix_weight(x_hats.flatten(1, 2), gradient, groups).reshape(shape).to(x.dtype)
+    dy_hats = spread(gradient, stencil, not transposed) if dy_hats is None else dy_hats
+    dweight = mix_weight(field, dy_hats.flatten(1, 2), groups).unflatten(1, (out, hats))
+    return dweight.transpose(2, 3).contiguous().to(x.dtype)
+
+
+def keeps(shape: tuple, stencil: Stencil, transposed: bool) -> bool:
+    """Whether to filter the input channels, then mix on the output grid, rather than mix on the
+    input grid, then filter the output channels. Counts multiply-adds; a gradient goes the way of
+    its convolution.
+    """
+    if _depthwise(shape, stencil):
+        return False
+    groups, out, into, hats = shape
+    points = math.prod(stencil.in_shape), math.prod(stencil.out_shape)
+    source, target = points[::-1] if transposed else points
+    mixing = groups * into * out * hats
+    channels_first = mixing * source + stencil.nonzeros * groups * out
+    space_first = mixing * target + stencil.nonzeros * groups * into
+    return bool(space_first < channels_first + (not transposed))
+
+
+def _depthwise(shape: tuple, stencil: Stencil) -> bool:
+    return tuple(shape[1:3]) == (1, 1) and shifts_everywhere(stencil)
 
 
 class Fields(Structure):
@@ -31,35 +94,32 @@ class Fields(Structure):
 
 
 class Mix(Structure):
-    _fields_ = [(name, c_int64) for name in ("in_", "out", "points", "transposed")]
+    _fields_ = [(name, c_int64) for name in ("in_", "out", "points")]
 
 
 def _call(name: str, structure: Structure, fields: Fields, *tensors: Tensor) -> None:
-    pointers = (c_void_p(x.data_ptr()) for x in tensors)
-    native.call(f"spherule_disco_{name}", byref(structure), byref(fields), *pointers)
+    pointers = (x.data_ptr() for x in tensors)
+    native.call(f"spherule_disco_{name}", structure, fields, *pointers)
 
 
-def _points(stencil: str, transposed: bool) -> int:
-    known = Stencil.from_name(stencil)
-    return (known.in_grid if transposed else known.out_grid).size
+def _points(stencil: Stencil, transposed: bool) -> int:
+    return (stencil.in_grid if transposed else stencil.out_grid).size
 
 
-@torch.library.custom_op("spherule::disco_spread", mutates_args=())
-def spread(x: Tensor, stencil: str, transposed: bool) -> Tensor:
+def spread(x: Tensor, stencil: Stencil, transposed: bool) -> Tensor:
     """(batch, channels, points) to (batch, channels, hats, points): x under each hat."""
-    known, x = Stencil.from_name(stencil), x.contiguous()
-    y = x.new_empty(*x.shape[:2], known.basis, _points(stencil, transposed))
-    return _walk(plan(known, transposed, "spread", x.dtype), x, y)
+    x = x.contiguous()
+    y = x.new_empty(*x.shape[:2], stencil.basis, _points(stencil, transposed))
+    return _walk(plan(stencil, transposed, "spread", x.dtype), x, y)
 
 
-@torch.library.custom_op("spherule::disco_gather", mutates_args=())
-def gather(x: Tensor, stencil: str, transposed: bool) -> Tensor:
+def gather(x: Tensor, stencil: Stencil, transposed: bool) -> Tensor:
     """(batch, channels, hats, points) to (batch, channels, points): each part under its hat,
     summed.
     """
-    known, x = Stencil.from_name(stencil), x.contiguous()
+    x = x.contiguous()
     y = x.new_empty(*x.shape[:2], _points(stencil, transposed))
-    return _walk(plan(known, transposed, "gather", x.dtype), x, y)
+    return _walk(plan(stencil, transposed, "gather", x.dtype), x, y)
 
 
 def _walk(structure: Structure, x: Tensor, y: Tensor) -> Tensor:
@@ -67,130 +127,35 @@ def _walk(structure: Structure, x: Tensor, y: Tensor) -> Tensor:
     return y
 
 
-@torch.library.custom_op("spherule::disco_depthwise", mutates_args=())
-def depthwise(x: Tensor, weight: Tensor, stencil: str, transposed: bool) -> Tensor:
+def depthwise(x: Tensor, weight: Tensor, stencil: Stencil, transposed: bool) -> Tensor:
     """x (batch, channels, points) with weight (channels, hats)."""
     x, weight = x.contiguous(), weight.contiguous()
     y = x.new_empty(*x.shape[:2], _points(stencil, transposed))
-    structure = plan(Stencil.from_name(stencil), transposed, "merge", x.dtype)
-    _call("depthwise", structure, Fields.of(x), x, weight, y)
+    _call("depthwise", plan(stencil, transposed, "merge", x.dtype), Fields.of(x), x, weight, y)
     return y
 
 
-@torch.library.custom_op("spherule::disco_correlate", mutates_args=())
-def correlate(x: Tensor, dy: Tensor, stencil: str, transposed: bool) -> Tensor:
+def correlate_depthwise(x: Tensor, dy: Tensor, stencil: Stencil, transposed: bool) -> Tensor:
     """The gradient of `depthwise` with respect to its weight."""
-    x, dy, known = x.contiguous(), dy.contiguous(), Stencil.from_name(stencil)
-    dweight = x.new_empty(x.shape[1], known.basis)
-    structure = plan(known, transposed, "merge", x.dtype)
-    _call("correlate", structure, Fields.of(x), x, dy, dweight)
+    x, dy = x.contiguous(), dy.contiguous()
+    dweight = x.new_empty(x.shape[1], stencil.basis)
+    _call("correlate", plan(stencil, transposed, "merge", x.dtype), Fields.of(x), x, dy, dweight)
     return dweight
 
 
-@torch.library.custom_op("spherule::disco_mix", mutates_args=())
-def mix(x: Tensor, weight: Tensor, transposed: bool) -> Tensor:
-    """weight (groups, out, in), or if transposed (groups, in, out), times x (batch, groups in,
-    points).
-    """
-    x, weight, groups = x.contiguous(), weight.contiguous(), weight.shape[0]
-    into, out = x.shape[1] // groups, weight.shape[2 if transposed else 1]
+def mix(x: Tensor, weight: Tensor) -> Tensor:
+    """weight (groups, out, in) times x (batch, groups in, points)."""
+    groups, out, into = weight.shape
+    x, weight = x.contiguous(), weight.contiguous()
     y = x.new_empty(x.shape[0], groups * out, x.shape[2])
-    fields = Fields.of(x, groups)
-    _call("mix", Mix(into, out, x.shape[2], int(transposed)), fields, weight, x, y)
+    _call("mix", Mix(into, out, x.shape[2]), Fields.of(x, groups), weight, x, y)
     return y
 
 
-@torch.library.custom_op("spherule::disco_mix_weight", mutates_args=())
 def mix_weight(x: Tensor, dy: Tensor, groups: int) -> Tensor:
     """The gradient (groups, out, in) of `mix` with respect to its weight."""
     x, dy = x.contiguous(), dy.contiguous()
     into, out = x.shape[1] // groups, dy.shape[1] // groups
     dweight = x.new_empty(groups, out, into)
-    _call("mix_weight", Mix(into, out, x.shape[2], 0), Fields.of(x, groups), dy, x, dweight)
+    _call("mix_weight", Mix(into, out, x.shape[2]), Fields.of(x, groups), dy, x, dweight)
     return dweight
-
-
-@spread.register_fake
-def _(x: Tensor, stencil: str, transposed: bool) -> Tensor:
-    basis = Stencil.from_name(stencil).basis
-    return x.new_empty(*x.shape[:2], basis, _points(stencil, transposed))
-
-
-@gather.register_fake
-def _(x: Tensor, stencil: str, transposed: bool) -> Tensor:
-    return x.new_empty(*x.shape[:2], _points(stencil, transposed))
-
-
-@depthwise.register_fake
-def _(x: Tensor, weight: Tensor, stencil: str, transposed: bool) -> Tensor:
-    return x.new_empty(*x.shape[:2], _points(stencil, transposed))
-
-
-@correlate.register_fake
-def _(x: Tensor, dy: Tensor, stencil: str, transposed: bool) -> Tensor:
-    return x.new_empty(x.shape[1], Stencil.from_name(stencil).basis)
-
-
-@mix.register_fake
-def _(x: Tensor, weight: Tensor, transposed: bool) -> Tensor:
-    out = weight.shape[0] * weight.shape[2 if transposed else 1]
-    return x.new_empty(x.shape[0], out, x.shape[2])
-
-
-@mix_weight.register_fake
-def _(x: Tensor, dy: Tensor, groups: int) -> Tensor:
-    return x.new_empty(groups, dy.shape[1] // groups, x.shape[1] // groups)
-
-
-def _keep(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
-    *tensors, ctx.stencil, ctx.transposed = inputs
-    if len(tensors) == 2:
-        ctx.save_for_backward(*tensors)
-
-
-def _backward_spread(ctx, dy):  # type: ignore[no-untyped-def]
-    return gather(dy, ctx.stencil, not ctx.transposed), None, None
-
-
-def _backward_gather(ctx, dy):  # type: ignore[no-untyped-def]
-    return spread(dy, ctx.stencil, not ctx.transposed), None, None
-
-
-def _backward_depthwise(ctx, dy):  # type: ignore[no-untyped-def]
-    x, weight = ctx.saved_tensors
-    wanted, where = ctx.needs_input_grad, (ctx.stencil, ctx.transposed)
-    dx = depthwise(dy, weight, ctx.stencil, not ctx.transposed) if wanted[0] else None
-    return dx, correlate(x, dy, *where) if wanted[1] else None, None, None
-
-
-def _backward_correlate(ctx, dw):  # type: ignore[no-untyped-def]
-    x, dy = ctx.saved_tensors
-    dx = depthwise(dy, dw, ctx.stencil, not ctx.transposed)
-    return dx, depthwise(x, dw, ctx.stencil, ctx.transposed), None, None
-
-
-def _keep_mix(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
-    *tensors, ctx.how = inputs
-    ctx.save_for_backward(*tensors)
-
-
-def _backward_mix(ctx, dy):  # type: ignore[no-untyped-def]
-    x, weight = ctx.saved_tensors
-    dx = mix(dy, weight, not ctx.how) if ctx.needs_input_grad[0] else None
-    if not ctx.needs_input_grad[1]:
-        return dx, None, None
-    pair = (dy, x) if ctx.how else (x, dy)
-    return dx, mix_weight(*pair, weight.shape[0]), None
-
-
-def _backward_mix_weight(ctx, dw):  # type: ignore[no-untyped-def]
-    x, dy = ctx.saved_tensors
-    return mix(dy, dw, True), mix(x, dw, False), None
-
-
-spread.register_autograd(_backward_spread, setup_context=_keep)
-gather.register_autograd(_backward_gather, setup_context=_keep)
-depthwise.register_autograd(_backward_depthwise, setup_context=_keep)
-correlate.register_autograd(_backward_correlate, setup_context=_keep)
-mix.register_autograd(_backward_mix, setup_context=_keep_mix)
-mix_weight.register_autograd(_backward_mix_weight, setup_context=_keep_mix)

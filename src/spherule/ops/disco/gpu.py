@@ -1,21 +1,20 @@
-"""DISCO convolutions by Triton, as operators that autograd and compilers know.
+"""DISCO convolutions on GPUs: launches the Triton kernels next door.
 
-Both are linear in each of their tensors, and their gradients are operators of this file again.
-Triton is imported with the first call.
+Whoever imports this needs Triton. Tables are made once for each stencil and device.
 """
 
-from contextlib import nullcontext
-from functools import lru_cache
-from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from spherule import cuda
 from spherule.geometry.filters import Stencil
 from spherule.geometry.ring_pairs import RingPairs
+from spherule.ops.disco import triton_kernels
 from spherule.ops.disco.plans import shifts_everywhere
+from spherule.ops.tables import table
 
 TILE = 64
 """Points of a tile, consecutive."""
@@ -41,7 +40,7 @@ class Tables(NamedTuple):
     shifts: bool
 
 
-@lru_cache(maxsize=64)
+@table(maxsize=64)
 def tables(stencil: Stencil, transposed: bool, device: torch.device) -> Tables:
     pairs = stencil.pairs.transpose if transposed else stencil.pairs
     shifts = shifts_everywhere(stencil)
@@ -88,37 +87,42 @@ def _by_tiles(pairs: RingPairs, hats: int) -> tuple:
     return sources, values, start.astype(np.int32), np.zeros(5, np.int32), tiles
 
 
-@torch.library.custom_op("spherule::disco_convolve", mutates_args=())
-def convolve(x: Tensor, weight: Tensor, stencil: str, transposed: bool) -> Tensor:
-    """x (batch, groups in, points) with weight (groups, out, in, hats)."""
-    known, (groups, out, in_, hats) = Stencil.from_name(stencil), weight.shape
-    table, depthwise = tables(known, transposed, x.device), _depthwise(weight.shape)
-    points = _points(stencil, transposed)
+def convolve(
+    x: Tensor, weight: Tensor, stencil: Stencil, transposed: bool
+) -> tuple[Tensor, Tensor | None]:
+    """x (batch, groups in, points) with weight (groups, out, in, hats), filtered and mixed at
+    once.
+    """
+    groups, out, in_, hats = weight.shape
+    table, depthwise = tables(stencil, transposed, x.device), _depthwise(weight.shape)
+    points = (stencil.in_grid if transposed else stencil.out_grid).size
     y = x.new_empty(x.shape[0], groups * out, points)
-    if not y.numel():
-        return y
     if depthwise:
         groups, out, in_ = 1, groups, groups
     packed = weight.reshape(-1, hats).T if depthwise else weight.permute(0, 3, 1, 2)
     settings = options(hats, in_, out, shifts=table.shifts, depthwise=depthwise)
     programs = (table.tiles, x.shape[0] * groups, -(-out // settings["OUT"]))
-    with _on(x):
-        _kernels().convolve[programs](
+    with cuda.device(x):
+        triton_kernels.convolve[programs](
             *(x.contiguous(), packed.contiguous(), y, *table[:4]),
             *(groups, in_, out, x.shape[-1], points),
             **settings,
         )
-    return y
+    return y, None
 
 
-@torch.library.custom_op("spherule::disco_convolve_weight", mutates_args=())
-def correlate(x: Tensor, dy: Tensor, groups: int, stencil: str, transposed: bool) -> Tensor:
-    """The gradient of `convolve` with respect to its weight."""
-    known, batch = Stencil.from_name(stencil), x.shape[0]
-    table, hats = tables(known, transposed, x.device), known.basis
+def correlate(
+    x: Tensor,
+    dy: Tensor,
+    x_hats: Tensor | None,
+    dy_hats: Tensor | None,
+    groups: int,
+    stencil: Stencil,
+    transposed: bool,
+) -> Tensor:
+    """The gradient (groups, out, in, hats) of `convolve` with respect to its weight."""
+    table, hats, batch = tables(stencil, transposed, x.device), stencil.basis, x.shape[0]
     shape = (groups, dy.shape[1] // groups, x.shape[1] // groups, hats)
-    if not x.numel():
-        return x.new_zeros(shape)
     depthwise = _depthwise(shape)
     groups, out, in_ = (1, groups, groups) if depthwise else shape[:3]
     settings = options(hats, in_, out, shifts=table.shifts, depthwise=depthwise)
@@ -127,8 +131,8 @@ def correlate(x: Tensor, dy: Tensor, groups: int, stencil: str, transposed: bool
     chunks = -(-table.tiles // each)
     size = (hats, in_) if depthwise else (groups, hats, out, in_)
     part = x.new_empty(chunks, *size, dtype=torch.float32)
-    with _on(x):
-        _kernels().correlate[(chunks, groups * hats, blocks)](
+    with cuda.device(x):
+        triton_kernels.correlate[(chunks, groups * hats, blocks)](
             *(x.contiguous(), dy.contiguous(), part, *table[:4]),
             *(batch, groups, in_, out, x.shape[-1], dy.shape[-1], table.tiles, each),
             **settings,
@@ -139,71 +143,12 @@ def correlate(x: Tensor, dy: Tensor, groups: int, stencil: str, transposed: bool
     return grad.clone(memory_format=torch.contiguous_format)
 
 
-@convolve.register_fake
-def _(x: Tensor, weight: Tensor, stencil: str, transposed: bool) -> Tensor:
-    channels = weight.shape[0] * weight.shape[1]
-    return x.new_empty(x.shape[0], channels, _points(stencil, transposed))
-
-
-@correlate.register_fake
-def _(x: Tensor, dy: Tensor, groups: int, stencil: str, transposed: bool) -> Tensor:
-    hats = Stencil.from_name(stencil).basis
-    return x.new_empty(groups, dy.shape[1] // groups, x.shape[1] // groups, hats)
-
-
-def _keep(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
-    ctx.save_for_backward(*inputs[:2])
-    ctx.stencil, ctx.transposed = inputs[-2:]
-
-
-def _backward_convolve(ctx, dy):  # type: ignore[no-untyped-def]
-    x, weight = ctx.saved_tensors
-    wanted, groups = ctx.needs_input_grad, weight.shape[0]
-    turned = weight.transpose(1, 2)
-    dx = convolve(dy, turned, ctx.stencil, not ctx.transposed) if wanted[0] else None
-    dw = correlate(x, dy, groups, ctx.stencil, ctx.transposed) if wanted[1] else None
-    return dx, dw, None, None
-
-
-def _backward_correlate(ctx, dw):  # type: ignore[no-untyped-def]
-    x, dy = ctx.saved_tensors
-    dx = convolve(dy, dw.transpose(1, 2), ctx.stencil, not ctx.transposed)
-    return dx, convolve(x, dw, ctx.stencil, ctx.transposed), None, None, None
-
-
-convolve.register_autograd(_backward_convolve, setup_context=_keep)
-correlate.register_autograd(_backward_correlate, setup_context=_keep)
-
-
-def _kernels() -> ModuleType:
-    from spherule.ops.disco import triton_kernels
-
-    return triton_kernels
-
-
 def _depthwise(shape: torch.Size | tuple[int, ...]) -> bool:
     return tuple(shape[1:3]) == (1, 1)
 
 
-def _points(stencil: str, transposed: bool) -> int:
-    known = Stencil.from_name(stencil)
-    return (known.in_grid if transposed else known.out_grid).size
-
-
-def _block(channels: int, most: int) -> int:
-    """A power of two, at least the 16 that tensor cores want."""
-    return min(most, max(16, 1 << (channels - 1).bit_length()))
-
-
 def options(hats: int, in_: int, out: int, *, shifts: bool, depthwise: bool) -> dict:
     """How the kernels are compiled for `in_` and `out` channels of a group."""
-    # TF32 only where torch.set_float32_matmul_precision asks for it.
-    precision = "ieee" if torch.get_float32_matmul_precision() == "highest" else "tf32"
-    blocks = {"HATS": hats, "TILE": TILE, "IN": _block(in_, 32), "OUT": _block(out, 64)}
-    kinds = {"SHIFTS": shifts, "DEPTHWISE": depthwise, "PRECISION": precision}
-    return {**blocks, **kinds, "num_warps": 8}
-
-
-def _on(x: Tensor):  # type: ignore[no-untyped-def]
-    """Triton launches on the current device, which need not be the tensor's."""
-    return torch.cuda.device(x.device) if x.is_cuda else nullcontext()
+    blocks = {"IN": min(32, cuda.padded(in_)), "OUT": min(64, cuda.padded(out))}
+    kinds = {"SHIFTS": shifts, "DEPTHWISE": depthwise, "PRECISION": cuda.precision()}
+    return {"HATS": hats, "TILE": TILE, **blocks, **kinds, "num_warps": 8}

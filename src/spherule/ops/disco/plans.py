@@ -1,7 +1,6 @@
 """Ring pairs in the order in which the native library walks them; mirrors csrc/disco.h."""
 
 from ctypes import Structure, c_int64, c_void_p
-from functools import cache
 from itertools import pairwise
 from typing import Literal
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from spherule.geometry.filters import Stencil
 from spherule.geometry.ring_pairs import RingPairs
 from spherule.grids import Grid
+from spherule.ops.tables import table
 
 Form = Literal["spread", "gather", "merge"]
 """Where the hats are: on the targets, on the sources, or merged by a depthwise convolution."""
@@ -61,7 +61,7 @@ class Points(_Plan):
     ]
 
 
-@cache
+@table(maxsize=128)
 def plan(stencil: Stencil, transposed: bool, form: Form, dtype: torch.dtype) -> Shifts | Points:
     """One for each pair of grids and direction, shared between layers."""
     pairs = stencil.pairs.transpose if transposed else stencil.pairs

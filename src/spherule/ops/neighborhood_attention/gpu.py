@@ -4,16 +4,16 @@ Whoever imports this needs Triton. Tables are made once for each neighborhood an
 """
 
 import math
-from contextlib import AbstractContextManager, nullcontext
-from functools import lru_cache
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from spherule import cuda
 from spherule.geometry import tiles
 from spherule.geometry.neighborhood import Neighborhood
 from spherule.ops.neighborhood_attention import triton_backward, triton_forward
+from spherule.ops.tables import table
 
 WIDEST = 256
 """The largest dimension of a head."""
@@ -62,7 +62,7 @@ def forward(
                 *(out, lse, part_out, part_lse, tables.splits),
                 *(*_strides(out), *call.sizes),
                 VALUE_DIM=v.shape[-1],
-                VALUE_WIDTH=padded(v.shape[-1]),
+                VALUE_WIDTH=cuda.padded(v.shape[-1]),
                 BLOCK=tables.block,
             )
 
@@ -119,7 +119,7 @@ class Tables(NamedTuple):
     window: int
 
 
-@lru_cache(maxsize=256)
+@table(maxsize=256)
 def tables(neighborhood: Neighborhood, device: torch.device, width: int) -> Tables:
     """Of heads up to `width` channels: the tile size with the least products and loads."""
 
@@ -142,7 +142,7 @@ class _Call:
         self, q: Tensor, v: Tensor, neighborhood: Neighborhood, key_mask: Tensor | None
     ) -> None:
         self.dims = q.shape[-1], v.shape[-1]
-        self.widths = padded(q.shape[-1]), padded(v.shape[-1])
+        self.widths = cuda.padded(q.shape[-1]), cuda.padded(v.shape[-1])
         self.tables = tables(neighborhood, q.device, max(self.widths))
         self.batch_heads, self.heads = q.shape[0] * q.shape[1], q.shape[1]
         self.sizes = (self.batch_heads, self.heads, q.shape[2], self.tables.parts)
@@ -154,10 +154,7 @@ class _Call:
         self.mask = q if key_mask is None else key_mask.view(torch.uint8)
         self.mask_stride = key_mask.stride(0) if key_mask is not None and key_mask.ndim == 2 else 0
         self.like = q
-        # Triton launches on the current device, which need not be the tensors'.
-        self.device: AbstractContextManager = (
-            torch.cuda.device(q.device) if q.is_cuda else nullcontext()
-        )
+        self.device = cuda.device(q)
 
     def options(self) -> dict:
         block, window = self.tables.block, self.tables.window
@@ -170,7 +167,7 @@ class _Call:
             "WINDOW": window,
             "SOFT": self.soft,
             "MASKED": self.masked,
-            "PRECISION": precision(),
+            "PRECISION": cuda.precision(),
             "num_warps": warps(block, max(self.widths), self.like.dtype),
             "num_stages": STAGES,
         }
@@ -186,19 +183,9 @@ class _Call:
                 *(x, part, self.tables.splits, *_strides(x)),
                 *(self.batch_heads, self.heads, self.tables.parts),
                 DIM=x.shape[-1],
-                WIDTH=padded(x.shape[-1]),
+                WIDTH=cuda.padded(x.shape[-1]),
                 BLOCK=self.tables.block,
             )
-
-
-def padded(channels: int) -> int:
-    """Blocks of channels are powers of two, and tensor cores want 16."""
-    return max(16, 1 << (channels - 1).bit_length())
-
-
-def precision() -> str:
-    """TF32 only where `torch.set_float32_matmul_precision` asks for it."""
-    return "ieee" if torch.get_float32_matmul_precision() == "highest" else "tf32"
 
 
 def _rows_together(x: Tensor) -> Tensor:

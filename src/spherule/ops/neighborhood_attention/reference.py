@@ -7,12 +7,11 @@ fallback where there is none.
 over the keys j of query i, with w_ij the quadrature weight of j times the soft edge.
 """
 
-from functools import lru_cache
-
 import torch
 from torch import Tensor
 
 from spherule.geometry.neighborhood import Neighborhood
+from spherule.ops.tables import table
 
 
 def neighborhood_attention(
@@ -73,8 +72,7 @@ def _rings(neighborhood: Neighborhood) -> tuple[list[int], list[int]]:
     return query.ringstart.tolist(), query.nphi.tolist()
 
 
-@lru_cache(maxsize=1024)
-@torch.inference_mode(False)  # made in inference, used in training too
+@table(maxsize=1024)
 def _ring(neighborhood: Neighborhood, r: int) -> tuple[Tensor, Tensor]:
     keys, log_w = neighborhood.ring(r)
     return torch.from_numpy(keys).clamp(min=0), torch.from_numpy(log_w)

@@ -1,21 +1,20 @@
-"""Attention over the whole sphere: dense attention with quadrature weights inside the softmax."""
+"""Attention over the whole sphere: dense attention with quadrature weights inside the softmax.
+Checks and dispatch; next door the equation itself, torch's fused kernel with log weights as a mask,
+and its flash kernel with log weights as channels.
+"""
 
 import math
-from functools import lru_cache
 from typing import Literal, overload
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from spherule.checks import instance
 from spherule.grids import Grid
-from spherule.ops import flash
 from spherule.ops.checks import require_qkv
-
-# Each slice has its own gradients of all keys and values until they are added.
-_MOST_SLICES = 16
+from spherule.ops.global_attention import flash, fused, reference
+from spherule.ops.tables import table
 
 
 @overload
@@ -76,20 +75,15 @@ def global_attention(
         wide = torch.promote_types(dtype, torch.float32)
         q, k, v = (x.to(dtype).to(wide) for x in (q, k, v))
         log_w = _log_weights(key_grid, key_mask, q)
-        empty = None
-        if log_w is not None:
-            k, v = (x.masked_fill((log_w == -math.inf).transpose(-1, -2), 0) for x in (k, v))
-            empty = (log_w == -math.inf).all(dim=-1, keepdim=True)
-            log_w = log_w.masked_fill(empty, 0)
-        if return_lse:
-            out, lse = _explicit(q, k, v, log_w, scale, dropout_p)
-        else:
-            out = _fused(q, k, v, log_w, scale, dropout_p)
-        if empty is not None:
-            out = out.masked_fill(empty, 0)
-    if not return_lse:
-        return out.to(dtype)
-    return out.to(dtype), lse if empty is None else lse.masked_fill(empty[..., 0], -math.inf)
+        k, v = (x.masked_fill((log_w == -math.inf).transpose(-1, -2), 0) for x in (k, v))
+        empty = (log_w == -math.inf).all(dim=-1, keepdim=True)
+        log_w = log_w.masked_fill(empty, 0)
+        if not return_lse:
+            out = fused.attention(q, k, v, log_w, scale, dropout_p)
+            return out.masked_fill(empty, 0).to(dtype)
+        out, lse = reference.attention(q, k, v, log_w, scale, dropout_p)
+    out, lse = out.masked_fill(empty, 0), lse.masked_fill(empty[..., 0], -math.inf)
+    return out.to(dtype), lse
 
 
 def _wants_flash(q: Tensor, v: Tensor, grid: Grid, dtype: torch.dtype, scale: float) -> bool:
@@ -110,55 +104,7 @@ def _flash(q: Tensor, k: Tensor, v: Tensor, grid: Grid, scale: float, dropout_p:
     return flash.attention(q, k, v, log_w, scale, dropout_p)
 
 
-def _fused(
-    q: Tensor, k: Tensor, v: Tensor, log_w: Tensor | None, scale: float, dropout_p: float
-) -> Tensor:
-    # torch leaves its fused CPU kernel for transposed views, for masks without four dimensions and
-    # for a value dim unlike the key dim, at three times the cost. Channels of zeros change no
-    # product.
-    dim, value_dim = q.shape[-1], v.shape[-1]
-    queries, slices = q.shape[2], _slices(q)
-    q = _padded(q, max(0, value_dim - dim), -queries % slices if slices > 1 else 0)
-    k = _padded(k, max(0, value_dim - dim))
-    v = _padded(v, max(0, dim - value_dim))
-    if slices > 1:
-        q = q.unflatten(2, (slices, -1)).flatten(1, 2)
-        k, v = (x[:, :, None].expand(-1, -1, slices, -1, -1).flatten(1, 2) for x in (k, v))
-    out = F.scaled_dot_product_attention(q, k, v, attn_mask=log_w, dropout_p=dropout_p, scale=scale)
-    if slices > 1:
-        out = out.unflatten(1, (-1, slices)).flatten(2, 3)
-    return out[:, :, :queries, :value_dim]
-
-
-def _padded(x: Tensor, channels: int, points: int = 0) -> Tensor:
-    # Padding by nothing is left out: torch 2.6 traces it as contiguous where it is not, drops what
-    # would make it so from compiled programs, and its kernel then reads other numbers.
-    return (F.pad(x, (0, channels, 0, points)) if channels or points else x).contiguous()
-
-
-def _slices(q: Tensor) -> int:
-    """Parts of the queries that pose as heads. torch's backward pass on a CPU shares only batches
-    and heads among threads, and with fewer than threads hands each of its many small products to
-    all of them.
-    """
-    # A compiled program serves any number of threads.
-    if torch.compiler.is_compiling() or q.device.type != "cpu":
-        return 1
-    tasks = max(1, q.shape[0] * q.shape[1])
-    return min(-(-torch.get_num_threads() // tasks), _MOST_SLICES, max(1, q.shape[2]))
-
-
-def _explicit(
-    q: Tensor, k: Tensor, v: Tensor, log_w: Tensor | None, scale: float, dropout_p: float
-) -> tuple[Tensor, Tensor]:
-    s = q @ k.transpose(-1, -2) * scale
-    if log_w is not None:
-        s = s + log_w
-    # Not exp(s - lse): where logits are large, the digits of lse are too few to normalize.
-    return F.dropout(s.softmax(dim=-1), dropout_p) @ v, s.logsumexp(dim=-1)
-
-
-def _log_weights(grid: Grid, key_mask: Tensor | None, like: Tensor) -> Tensor | None:
+def _log_weights(grid: Grid, key_mask: Tensor | None, like: Tensor) -> Tensor:
     """(batch or 1, 1, 1, keys); -inf for keys that do not count."""
     log_w = _grid_log_weights(grid.name, grid.size, like.detach())[None, None, None, :]
     if key_mask is None:
@@ -178,7 +124,6 @@ def _(grid: str, size: int, like: Tensor) -> Tensor:
     return like.new_empty(size)
 
 
-@lru_cache(maxsize=64)
-@torch.inference_mode(False)  # made in inference, used in training too
+@table(maxsize=64)
 def _cached_log_weights(grid: str) -> Tensor:
     return torch.from_numpy(Grid.from_name(grid).weights.reshape(-1).copy()).log()

@@ -1,0 +1,129 @@
+"""Geometry is found by name while it is in use, also elsewhere, and freed afterwards."""
+
+import gc
+import pickle
+import subprocess
+import sys
+import textwrap
+import weakref
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from spherule import Grid, ops
+from spherule.geometry.filters import Stencil
+from spherule.geometry.neighborhood import Neighborhood
+from spherule.nn import DiscoConv, SphericalAttention
+
+RECENT = 64
+
+
+def grid(i: int) -> Grid:
+    return Grid.from_rings([0.5, 1.2, 2.0, 2.7], [9, 17, 18, 8], [0.1, 0, i / 7, 0], [1] * 4)
+
+
+MAKERS: dict[str, Callable] = {
+    "grid": grid,
+    "disk": lambda i: Neighborhood.disk(grid(i), grid(i), 1.5),
+    "window": lambda i: Neighborhood.window((8, 16 + i), (3, 3)),
+    "stencil": lambda i: Stencil.hats(Grid.gauss(6, 12), cutoff=1.5 + i / 1e4),
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_only_recent_ones_outlive_their_users(name: str) -> None:
+    made = [weakref.ref(MAKERS[name](i)) for i in range(RECENT + 50)]
+    gc.collect()
+    assert all(ref() is None for ref in made[:50])
+    assert all(ref() is not None for ref in made[50:])
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_what_is_in_use_keeps_its_name(name: str) -> None:
+    kept = MAKERS[name](1000)
+    for i in range(RECENT + 50):
+        MAKERS[name](i)
+    assert type(kept).from_name(kept.name) is kept
+
+
+def test_a_gradient_finds_the_geometry_that_its_caller_dropped() -> None:
+    def attend(x: torch.Tensor) -> torch.Tensor:
+        return ops.neighborhood_attention(x, x, x, MAKERS["disk"](2000))
+
+    x = torch.randn(1, 1, 52, 3, requires_grad=True)
+    out = attend(x)
+    gc.collect()
+    assert torch.autograd.grad(out.sum(), x)[0].isfinite().all()
+
+
+def test_rings_of_an_unknown_name_say_what_to_do() -> None:
+    with pytest.raises(ValueError, match=r"rings:00.* make them here first with Grid.from_rings"):
+        Neighborhood.from_name("disk rings:00 rings:00 1.0 0.0 weighted")
+
+
+def elsewhere(code: str, data: bytes) -> None:
+    """Runs code in a process of its own, with `data` unpickled as `it`."""
+    start = "import pickle, sys, torch\nit = pickle.load(sys.stdin.buffer)\n"
+    subprocess.run([sys.executable, "-c", start + textwrap.dedent(code)], input=data, check=True)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_neighborhoods_on_rings_of_your_own_pickle_into_another_process(transposed) -> None:
+    disk = Neighborhood.disk(grid(0), Grid.gauss(4, 9), 1.5, edge_width=0.2)
+    disk = disk.transpose if transposed else disk
+    assert pickle.loads(pickle.dumps(disk)) == disk
+    code = """
+        from spherule.geometry.neighborhood import Neighborhood
+        disk, indices = it
+        assert disk.indices(3).tolist() == indices
+        plain = disk.transpose if disk.transposed else disk
+        assert Neighborhood.from_name(plain.name) == plain
+    """
+    elsewhere(code, pickle.dumps((disk, disk.indices(3).tolist())))
+
+
+def test_layers_on_rings_of_your_own_pickle_into_another_process() -> None:
+    here = grid(0)
+    layers = torch.nn.Sequential(
+        DiscoConv(2, 4, here, bias=False), SphericalAttention(4, here, heads=2, cutoff=1.5)
+    )
+    x = torch.randn(1, 2, *here.shape)
+    code = """
+        layers, x, y = it
+        torch.testing.assert_close(layers(x), y)
+        layers(x).sum().backward()
+    """
+    with torch.no_grad():
+        elsewhere(code, pickle.dumps((layers, x, layers(x))))
+
+
+@pytest.mark.slow
+def test_two_thousand_of_each_stay_within_100_megabytes() -> None:
+    code = """
+        import resource, torch
+        from spherule import Grid, ops
+        from spherule.geometry.filters import Stencil
+        from spherule.geometry.neighborhood import Neighborhood
+        torch.set_num_threads(1)
+        w, x = torch.randn(1, 1, 9), torch.randn(1, 1, 12 * 24)
+        def use(i):
+            g = Grid.from_rings([0.5, 1.2, 2.0, 2.7], [40, 60, 60, 30], [0, 0, i / 999, 0], [1] * 4)
+            u = torch.randn(1, 1, g.size, 4)
+            ops.neighborhood_attention(u, u, u, Neighborhood.disk(g, g, 1.5))
+            v = torch.randn(1, 1, 8 * (16 + i), 4)
+            ops.neighborhood_attention(v, v, v, Neighborhood.window((8, 16 + i), (3, 3)))
+            stencil = Stencil.hats(Grid.gauss(12, 24), cutoff=1 + i / 1e4)
+            ops.disco(x.reshape(1, 1, 12, 24), w, stencil)
+            ops.resample(u[..., 0], g, Grid.gauss(4, 8))
+            ops.sht(u[..., 0], g, 2)
+        for i in range(100):
+            use(i)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for i in range(100, 2100):
+            use(i)
+        growth = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+        assert growth < 100, f"{growth:.0f} MB"
+        print(f"{growth:.0f} MB")
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
