@@ -273,24 +273,6 @@ class Disk(Neighborhood):
                 stacklevel=3,
             )
 
-    def __reduce__(self) -> tuple:
-        # Made anew on loading, so that another process knows its name too.
-        grids = (self.query_grid, self.key_grid)
-        grids = grids[::-1] if self.transposed else grids
-        return (_remake, (*grids, self.cutoff, self.edge_width, self.weighted, self.transposed))
-
-
-def _remake(
-    query_grid: Grid,
-    key_grid: Grid,
-    cutoff: float,
-    edge_width: float,
-    weighted: bool,
-    transposed: bool,
-) -> Neighborhood:
-    disk = Neighborhood.disk(query_grid, key_grid, cutoff, edge_width=edge_width, weighted=weighted)
-    return disk.transpose if transposed else disk
-
 
 @dataclass(frozen=True, repr=False)
 class Window(Neighborhood):
