@@ -126,6 +126,7 @@ def test_a_network_starts_from_its_fitted_skip(name: str) -> None:
         means = [ops.integrate(u, GRID)[..., None, None] / (4 * math.pi) for u in (x[:, :2], y)]
         y = y + means[0] - means[1]
     model = models.build(SPECTRAL[name], GRID, 3, 2)
+    assert not model.branch(x.float()).any()
     fit = model.fit_skip(batches(x, y))
     scale = y.abs().max().item()
     torch.testing.assert_close(model(x.float()).double(), y, rtol=0, atol=1e-5 * scale)
