@@ -26,10 +26,8 @@ GRID = (128, 256)
 def ours(kind: str, local: bool) -> nn.Module:
     from spherule import models
 
-    options = {"grid": "gauss:128x256", "local": local}
-    if kind == "transformer":
-        return models.SphericalTransformer.from_dict(options)
-    return models.SphericalSegformer.from_dict(options)
+    configs = {"transformer": models.TransformerConfig, "segformer": models.SegformerConfig}
+    return models.build(configs[kind](local=local), "gauss:128x256", 3, 3)
 
 
 def peers(kind: str, local: bool) -> nn.Module:

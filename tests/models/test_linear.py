@@ -43,27 +43,19 @@ def test_the_fit_recovers_a_linear_map(grid: Grid) -> None:
     fit = fit_linear(batches(x, mixed(x, weight, grid)), grid, 8)
     torch.testing.assert_close(fit.weight[1:], weight[1:], rtol=0, atol=1e-10)
     assert fit.deviation.max() < 1e-6
-    x, y = fields(4, 3, grid), None
-    x[:, 2] = x[0, 2]
-    y = mixed(x, fit.weight, grid)
-    torch.testing.assert_close(y, mixed(x, weight, grid), rtol=0, atol=1e-6)
+    # One static value cannot tell its own part in the means: they come out right all the same.
+    expected = mixed(x, weight, grid)
+    torch.testing.assert_close(mixed(x, fit.weight, grid), expected, rtol=0, atol=1e-9)
 
 
 def test_the_deviation_is_what_the_map_leaves() -> None:
     weight = torch.randn(9, 2, 2, dtype=torch.float64)
     x = fields(40, 2)
     noise = torch.tensor([0.5, 2.0]).view(2, 1, 1) * fields(40, 2)
-    # Beyond the degree of the fit too.
-    beyond = 3 * fields(40, 2, lmax=10) - 3 * mixed(fields(40, 2, lmax=10), weight * 0)
-    target = mixed(x, weight) + noise
-    fit = fit_linear(batches(x, target), GRID, 8)
+    beyond = fields(40, 2, lmax=10)  # the degree of the fit
     model = Linear(LinearConfig(lmax=8), GRID, 2, 2).double()
-    model.fit(batches(x, target))
-    for y, deviation in (
-        (target, fit.deviation),
-        (target + beyond, fit_linear(batches(x, target + beyond), GRID, 8).deviation),
-    ):
-        model.fit(batches(x, y))
+    for y in (mixed(x, weight) + noise, mixed(x, weight) + noise + beyond):
+        deviation = model.fit(batches(x, y)).deviation
         left = ops.integrate((model(x) - y).square(), GRID).mean(0) / (4 * math.pi)
         torch.testing.assert_close(deviation, left.sqrt(), rtol=1e-6, atol=0)
 
@@ -134,6 +126,7 @@ def test_a_network_starts_from_its_fitted_skip(name: str) -> None:
         means = [ops.integrate(u, GRID)[..., None, None] / (4 * math.pi) for u in (x[:, :2], y)]
         y = y + means[0] - means[1]
     model = models.build(SPECTRAL[name], GRID, 3, 2)
+    assert not model.branch(x.float()).any()
     fit = model.fit(batches(x, y))
     scale = y.abs().max().item()
     torch.testing.assert_close(model(x.float()).double(), y, rtol=0, atol=1e-5 * scale)

@@ -18,6 +18,7 @@ LAYERS = {
     "norm": lambda *grids: nn.SphericalInstanceNorm(4, *grids[:1]),
     "embedding": lambda *grids: nn.SpectralEmbedding(4, *grids[:1]),
     "resampling": lambda *grids: nn.Resample(*grids),
+    "spectral mix": lambda *grids: nn.SpectralMix(4, 4, grids[0], 3),
     "block": lambda *grids: torch.nn.Sequential(
         nn.Block(
             nn.SphericalInstanceNorm(4, grids[0]),
