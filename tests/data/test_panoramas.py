@@ -15,6 +15,7 @@ from spherule import Grid
 from spherule.data import (
     CLASSES,
     BadPanorama,
+    Fold,
     Panorama,
     PanoramaDataset,
     PanoramaStatistics,
@@ -28,7 +29,13 @@ zarr = pytest.importorskip("zarr", reason="Zarr 3 needs Python 3.11")
 
 SIZE = (12, 24)
 GRID = Grid.fejer(*SIZE, offset=0.5)
-FOLDS = {"a": ("area_1",), "b": ("area_2", "area_3"), "none": ("area_9",)}
+FOLDS = {
+    "a": Fold(test=("area_1",), val=("area_2",)),
+    "b": Fold(test=("area_2",), val=("area_3", "area_8")),
+    "untested": Fold(test=("area_9",), val=("area_2",)),
+    "unchecked": Fold(test=("area_2",), val=("area_9",)),
+    "untrained": Fold(test=("area_1",), val=("area_2", "area_3")),
+}
 
 
 class Noise:
@@ -141,13 +148,28 @@ def test_splits_share_out_all_samples(stored: Path) -> None:
     np.testing.assert_array_equal(random_split(100), random_split(100))
 
 
-def test_folds_hold_out_whole_areas(stored: Path) -> None:
-    train, test = (PanoramaDataset(stored, split=s, fold="b") for s in ("train", "test"))
-    assert {train.panorama(i).area for i in range(len(train))} == {"area_1"}
-    assert {test.panorama(i).area for i in range(len(test))} == {"area_2", "area_3"}
-    assert list(PanoramaDataset(stored, split="val", fold="b").indices) == list(test.indices)
-    with pytest.raises(ValueError, match=r"fold='none': .* has folds a, b"):
-        PanoramaDataset(stored, fold="none")
+def test_folds_hold_out_whole_areas_for_test_and_others_for_validation(stored: Path) -> None:
+    for split, area in (("train", "area_1"), ("val", "area_3"), ("test", "area_2")):
+        part = PanoramaDataset(stored, split=split, fold="b")
+        assert [part.panorama(i).area for i in range(len(part))] == [area] * 3
+    for name in ("untested", "unchecked", "untrained"):
+        with pytest.raises(ValueError, match=rf"fold='{name}': .* has folds a, b$"):
+            PanoramaDataset(stored, fold=name)
+
+
+def test_a_fold_without_validation_is_not_validated_on_its_test_areas(stored, tmp_path) -> None:
+    stored = shutil.copytree(stored, tmp_path / "copy.zarr")
+    group = zarr.open_group(stored, mode="r+")
+    part = group["fold_b"][:]
+    group["fold_b"][:] = np.where(part == 1, 0, part)
+    with pytest.raises(ValueError, match=r"fold='b' of .* has no samples of val"):
+        PanoramaDataset(stored, split="val", fold="b")
+
+
+def test_areas_that_validate_do_not_test(tmp_path: Path) -> None:
+    folds = {"a": Fold(test=("area_1", "area_2"), val=("area_2",))}
+    with pytest.raises(ValueError, match=r"folds\['a'\]: area_2 can't both validate and test"):
+        write(tmp_path / "p.zarr", Noise(9), folds=folds)
 
 
 def test_a_model_keeps_the_statistics_it_was_trained_with(stored: Path) -> None:

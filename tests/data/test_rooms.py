@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 from torch.utils.data import DataLoader
 
-from spherule.data import CLASSES, PanoramaDataset, PanoramaSource, write_panoramas
+from spherule.data import CLASSES, Fold, PanoramaDataset, PanoramaSource, write_panoramas
 from spherule.data.rooms import Rooms, RoomsConfig
 from spherule.data.stanford_layout import write_stanford_layout
 
@@ -79,7 +79,7 @@ def test_rooms_fill_a_store(tmp_path: Path) -> None:
     rooms = Rooms(SMALL, seed=3, samples=7)
     assert isinstance(rooms, PanoramaSource)
     path = tmp_path / "rooms.zarr"
-    folds = {"1": ["area_5"]}
+    folds = {"1": Fold(test=["area_5"], val=["area_3"])}
     done = list(write_panoramas(path, rooms, size=(16, 32), config={"seed": 3}, folds=folds))
     assert done[-1] == 7
     stored = PanoramaDataset(path, split="all")

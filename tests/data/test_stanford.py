@@ -33,16 +33,40 @@ def test_labels_are_prefixes_and_the_missing_colour_is_unknown(root: Path) -> No
     picture = np.zeros((1, 4, 3), dtype=np.uint8)
     picture[0, 1] = 0, 0, 2
     picture[0, 2] = 0x0D, 0x0D, 0x0D
-    picture[0, 3] = 0, 0x0D, 0x0D
     names = [CLASSES[c] for c in decode_labels(picture, classes)[0]]
     assert names == ["<UNK>", "chair", "<UNK>", "<UNK>"]
-    many = np.zeros(70_000, dtype=np.uint8)
+    many = np.zeros(900_000, dtype=np.uint8)
     many[65536 + 256 * 2 + 3] = 7
     picture[0, 0] = 1, 2, 3
-    # The two marks are unknown whatever labels have these numbers.
-    assert list(decode_labels(picture, many)[0]) == [7, 0, 13, 13]
+    # Unknown, whatever label has this number.
+    assert list(decode_labels(picture, many)[0]) == [7, 0, 13, 0]
     with pytest.raises(BadPanorama, match="unknown label: 66051 of 4 labels"):
         decode_labels(picture, classes)
+
+
+def test_label_3341_is_what_the_file_says(root: Path) -> None:
+    """0x0D0D is what 8-bit arithmetic makes of the missing colour, but a label like others."""
+    names = ["wall_1_office_1_1"] * 3341 + ["clutter_207_office_7_5", "door_1_office_1_1"]
+    (root / "assets" / "semantic_labels.json").write_text(json.dumps(names))
+    picture = np.array([[[0, 0x0D, 0x0D], [0, 0x0D, 0x0E], [0x0D, 0x0D, 0x0D]]], dtype=np.uint8)
+    labels = decode_labels(picture, read_classes(root))[0]
+    assert [CLASSES[c] for c in labels] == ["clutter", "door", "<UNK>"]
+    names[3341] = "sofa_1_office_7_5"
+    (root / "assets" / "semantic_labels.json").write_text(json.dumps(names))
+    assert CLASSES[decode_labels(picture, read_classes(root))[0, 0]] == "sofa"
+    with pytest.raises(BadPanorama, match="unknown label: 3342 of 3342 labels"):
+        decode_labels(picture, read_classes(root)[:-1])
+
+
+def test_missing_labels_are_clutter_as_in_the_public_code_if_asked(root: Path) -> None:
+    plain, public = (StanfordSource(root, (24, 48), missing=m) for m in ("unknown", "clutter"))
+    number = write_camera(root, "area_1", CAMERAS[0], (24, 48), seed=0)["number"]
+    i = next(i for i, c in enumerate(plain.candidates) if c.camera == CAMERAS[0])
+    missing = number == 0x0D0D0D
+    assert {CLASSES[c] for c in public[i].label[missing]} == {"clutter"}
+    assert {CLASSES[c] for c in plain[i].label[missing]} == {"<UNK>"}
+    np.testing.assert_array_equal(public[i].label[~missing], plain[i].label[~missing])
+    assert plain.config != public.config
 
 
 def test_depth_is_in_metres_and_unknown_depth_is_none() -> None:
@@ -176,11 +200,12 @@ def test_folds_hold_out_the_communitys_areas(tmp_path: Path) -> None:
     list(write_panoramas(out, source, size=SIZE, config=source.config, folds=FOLDS))
     tested = []
     for fold in "123":
-        test, train = (PanoramaDataset(out, split=s, fold=fold) for s in ("test", "train"))
-        held_out = {test.panorama(i).area for i in range(len(test))}
-        assert held_out.isdisjoint(train.panorama(i).area for i in range(len(train)))
-        assert len(test) + len(train) == 14
-        tested += sorted(held_out)
+        parts = [PanoramaDataset(out, split=s, fold=fold) for s in ("train", "val", "test")]
+        areas = [{part.panorama(i).area for i in range(len(part))} for part in parts]
+        assert sum(map(len, parts)) == 14
+        assert sum(map(len, areas)) == 7  # each area is in one part
+        assert len(parts[1]) < len(parts[0])
+        tested += sorted(areas[2])
     assert tested == ["area_5a", "area_5b", "area_2", "area_4", "area_1", "area_3", "area_6"]
 
 
@@ -201,10 +226,7 @@ def test_a_store_is_not_continued_from_other_files(root: Path, tmp_path: Path) -
         next(write_panoramas(tmp_path / "p.zarr", other, size=SIZE, config=other.config))
 
 
-@pytest.mark.parametrize("reserved", [0x0D0D, 60])
-def test_rooms_written_in_the_original_layout_come_back(monkeypatch, tmp_path, reserved) -> None:
-    # With a small reserved number, some thing of the rooms would have had it.
-    monkeypatch.setattr("spherule.data.stanford.MISSING", (0x0D0D0D, reserved))
+def test_rooms_written_in_the_original_layout_come_back(tmp_path: Path) -> None:
     rooms = Rooms(RoomsConfig(size="24x48"), seed=1, samples=4)
     list(write_stanford_layout(tmp_path / "2d3ds", rooms))
     source = StanfordSource(tmp_path / "2d3ds", (24, 48))
@@ -216,8 +238,6 @@ def test_rooms_written_in_the_original_layout_come_back(monkeypatch, tmp_path, r
         np.testing.assert_array_equal(read.label, made[read.name].label)
         np.testing.assert_allclose(read.depth, made[read.name].depth, atol=1 / 1024 + 1e-6)
         assert read.area == made[read.name].area
-    names = json.loads((tmp_path / "2d3ds" / "semantic_labels.json").read_text())
-    assert reserved == 0x0D0D or names[60].startswith("<UNK>")
 
 
 def test_rooms_shrink_as_photographs_do(tmp_path: Path) -> None:
@@ -259,3 +279,5 @@ def test_missing_roots_and_labels_are_named(root: Path, tmp_path: Path, unchecke
         StanfordSource(tmp_path, SIZE)
     with pytest.raises(ValueError, match="labels='mean'"):
         StanfordSource(root, SIZE, labels="mean")
+    with pytest.raises(ValueError, match="missing='mask' is not one of 'unknown', 'clutter'"):
+        StanfordSource(root, SIZE, missing="mask")

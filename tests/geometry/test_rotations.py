@@ -15,5 +15,9 @@ def test_a_rotation_is_one_up_to_single_precision() -> None:
     R = about_z(0.4) @ about_y(1.0)
     np.testing.assert_array_equal(rotation_matrix("R", R), R)
     rotation_matrix("R", R.astype(np.float32))
-    with pytest.raises(ValueError, match=r"turn: expected .*; turn turn\^T differs from 1 by"):
-        rotation_matrix("turn", 1.0001 * R)
+    rotation_matrix("R", (1 + 4e-6) * R)
+    with pytest.raises(ValueError, match=r"turn: expected .*; turn turn\^T differs from 1 by 1.4e"):
+        rotation_matrix("turn", (1 + 7e-6) * R)
+    skewed = R + 1.5e-5 * np.outer([1, 0, 0], R[1])  # off the diagonal of R R^T only
+    with pytest.raises(ValueError, match=r"differs from 1 by 1.5e-05"):
+        rotation_matrix("R", skewed)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spherule import Grid, ops
+from spherule.ops.sht import to_orders
 from tests.oracles import REGULAR, SMALL_GRIDS, ducc_synthesis, packed, random_coeffs
 
 EXACT = [
@@ -29,6 +30,22 @@ def test_synthesis_is_duccs_also_beyond_the_rings_nyquist(name: str) -> None:
         u = ops.isht(coeffs, grid)
         expected = ducc_synthesis(coeffs, grid)[0]
         assert np.abs(u.numpy() - expected).max() <= 1e-12 * np.abs(expected).max()
+
+
+def test_rings_that_resolve_all_orders_go_by_the_real_fft(monkeypatch) -> None:
+    """Half the work; the complex one is for orders that alias."""
+    u = torch.randn(5, 12, dtype=torch.float64)
+    within, beyond = (to_orders(u, Grid.gauss(5, 12), mmax) for mmax in (6, 7))
+    torch.testing.assert_close(beyond[..., :7], within)
+    torch.testing.assert_close(beyond[..., 7], within[..., 5].conj())
+
+    def refuse(*args):
+        raise AssertionError("a complex FFT")
+
+    monkeypatch.setattr(torch.fft, "fft", refuse)
+    to_orders(u, Grid.gauss(5, 12), 6)
+    with pytest.raises(AssertionError, match="a complex FFT"):
+        to_orders(u, Grid.gauss(5, 12), 7)
 
 
 @pytest.mark.parametrize("name", EXACT)

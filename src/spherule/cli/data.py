@@ -82,6 +82,8 @@ class Stanford:
     """Rows and columns."""
     labels: Literal["nearest", "majority"] = "nearest"
     """Of the pixels in a cell, the one in its centre or the one with the largest area."""
+    missing: Literal["unknown", "clutter"] = "unknown"
+    """The class of pixels without a label; the paper's public code takes them for clutter."""
     bad: Literal["raise", "skip"] = "raise"
     """What to do at files that can't be used: stop, or name and count them and leave them out."""
     workers: int = 2
@@ -89,7 +91,7 @@ class Stanford:
 
     def run(self) -> None:
         size = checks.shape("size", self.size)
-        source = StanfordSource(self.root, size, labels=self.labels)
+        source = StanfordSource(self.root, size, labels=self.labels, missing=self.missing)
         steps = write_panoramas(
             self.out,
             source,

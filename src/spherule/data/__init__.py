@@ -5,6 +5,7 @@ from spherule.data.panorama_store import PanoramaSource, write_panoramas
 from spherule.data.panoramas import (
     CLASSES,
     BadPanorama,
+    Fold,
     Panorama,
     PanoramaDataset,
     PanoramaStatistics,
@@ -26,6 +27,7 @@ __all__ = [
     "Augmentation",
     "BadPanorama",
     "ConsecutiveBatches",
+    "Fold",
     "Panorama",
     "PanoramaDataset",
     "PanoramaSource",

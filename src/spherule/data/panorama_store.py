@@ -5,7 +5,7 @@ or why it was left out. A torn last line doesn't count, so a killed run goes on 
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -20,6 +20,7 @@ from spherule.data.panoramas import (
     RANDOM,
     SPLITS,
     BadPanorama,
+    Fold,
     Panorama,
     PanoramaStatistics,
 )
@@ -60,7 +61,7 @@ def write_panoramas(
     *,
     size: tuple[int, int],
     config: Mapping[str, Any],
-    folds: Mapping[str, Sequence[str]] | None = None,
+    folds: Mapping[str, Fold] | None = None,
     workers: int = 0,
     bad: Literal["skip", "raise"] = "raise",
 ) -> Iterator[int]:
@@ -68,13 +69,17 @@ def write_panoramas(
     interrupted run left.
 
     `config` (plain JSON values) says what the source is: a run goes on only with its own. `folds`
-    name the areas that each holds out; one that leaves nothing to train on or to test is left out.
+    name the areas that each holds out; one of which no sample trains, validates or tests is left
+    out.
     """
     path = Path(path)
     if bad not in ("skip", "raise"):
         raise ValueError(f"bad={bad!r}: expected skip or raise")
     if len(source) < 1 or workers < 0:
         raise ValueError(f"source has {len(source)} panoramas, workers={workers}: expected some")
+    for name, fold in (folds or {}).items():
+        if both := sorted(set(fold.test) & set(fold.val)):
+            raise ValueError(f"folds[{name!r}]: {', '.join(both)} can't both validate and test")
     if path.exists():
         raise FileExistsError(f"{path} exists: remove it, or choose another name")
     partial, grid = partial_of(path), image_grid(*size)
@@ -202,7 +207,7 @@ def _begin(
     return group, []
 
 
-def _finish(group: Any, records: list[dict[str, Any]], folds: Mapping[str, Sequence[str]]) -> None:
+def _finish(group: Any, records: list[dict[str, Any]], folds: Mapping[str, Fold]) -> None:
     """What is known at the end only: how many samples there are, splits and statistics."""
     rows = [record for record in records if "moments" in record]
     skipped = [record for record in records if "moments" not in record]
@@ -218,10 +223,13 @@ def _finish(group: Any, records: list[dict[str, Any]], folds: Mapping[str, Seque
     moments = np.array([row["moments"] for row in rows])
     checksums = np.array([row["checksum"] for row in rows], dtype=np.uint32)
     splits = {RANDOM: random_split(len(rows))}
-    for fold, areas in folds.items():
-        test = np.array([row["area"] in areas for row in rows])
-        if test.any() and not test.all():
-            splits[f"fold_{fold}"] = np.where(test, SPLITS.index("test"), 0).astype(np.uint8)
+    areas = [row["area"] for row in rows]
+    for name, fold in folds.items():
+        split = np.zeros(len(rows), dtype=np.uint8)
+        for part in ("val", "test"):
+            split[np.isin(areas, getattr(fold, part))] = SPLITS.index(part)
+        if np.unique(split).size == len(SPLITS):
+            splits[f"fold_{name}"] = split
     for name, values in {"checksum": checksums, **splits}.items():
         group.create_array(name, data=values, dimension_names=("sample",), overwrite=True)
     for name in splits:

@@ -5,10 +5,10 @@ Images lie on `image_grid(nlat, nlon)`: pixels are cells, the grid has their cen
 
 import math
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -31,6 +31,17 @@ FORMAT = "spherule panoramas 1"
 RANDOM = "split"
 """The variable of the random split; those of folds are `fold_` and a name."""
 SPLITS = ("train", "val", "test")
+
+
+class Fold(NamedTuple):
+    """Areas that are not trained on: those that the result is reported for, and those that choose
+    the best checkpoint.
+    """
+
+    test: Sequence[str]
+    val: Sequence[str]
+
+
 POLAR_PART = 0.15
 
 
@@ -130,11 +141,10 @@ class PanoramaDataset(Dataset[dict[str, Tensor]]):
     """A part of a store: `image` (3, nlat, nlon) standardised by the statistics, `label` (nlat,
     nlon), `depth` (nlat, nlon) in metres, 0 where it is not `valid` (nlat, nlon).
 
-    The split is the random one, or the fold of that name, whose `val` and `test` are the areas held
-    out; "all" is every sample. Statistics are those of the split's training part, or given: a model
-    wants those it was trained with. `augment(panorama, epoch, sample)` makes another panorama of
-    one; `Augmentation` is such. Indices then go on past the end: index e n + i of n samples is
-    sample i in epoch e.
+    The split is the random one, or the fold of that name; "all" is every sample. Statistics are
+    those of the split's training part, or given: a model wants those it was trained with.
+    `augment(panorama, epoch, sample)` makes another panorama of one; `Augmentation` is such.
+    Indices then go on past the end: index e n + i of n samples is sample i in epoch e.
     """
 
     def __init__(
@@ -161,10 +171,14 @@ class PanoramaDataset(Dataset[dict[str, Tensor]]):
         if split == "all":
             wanted = np.ones(part.shape, dtype=bool)
         elif split in SPLITS:
-            held_out = "test" if fold is not None and split == "val" else split
-            wanted = part == SPLITS.index(held_out)
+            wanted = part == SPLITS.index(split)
         else:
             raise ValueError(f"split={split!r}: expected one of {', '.join(SPLITS)}, all")
+        if fold is not None and not wanted.any():
+            raise ValueError(
+                f"fold={fold!r} of {self.path} has no samples of {split}: it was written when "
+                "folds had no areas for validation; write it again"
+            )
         self.indices = np.flatnonzero(wanted)
         """Which of the store's samples."""
         self._checksums = self._group["checksum"][:]

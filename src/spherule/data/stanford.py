@@ -15,20 +15,22 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float32, Integer, UInt8
 
+from spherule import checks
 from spherule.data.images import majority, nearest, read_png, shrink, shrink_valid
-from spherule.data.panoramas import BadPanorama, Panorama
+from spherule.data.panoramas import BadPanorama, Fold, Panorama
 from spherule.optional import require
 from spherule.rooms.classes import CLASSES, UNKNOWN
 
 FOLDS = {
-    "1": ("area_5", "area_5a", "area_5b"),
-    "2": ("area_2", "area_4"),
-    "3": ("area_1", "area_3", "area_6"),
+    "1": Fold(test=("area_5", "area_5a", "area_5b"), val=("area_3",)),
+    "2": Fold(test=("area_2", "area_4"), val=("area_3",)),
+    "3": Fold(test=("area_1", "area_3", "area_6"), val=("area_4",)),
 }
-"""The areas that the community's three folds test on; 5a and 5b are one building part."""
+"""The areas that the community's three folds test on (5a and 5b are one building part), and of
+those that they train on, the smallest for validation."""
 KINDS = ("rgb", "semantic", "depth")
-MISSING = (0x0D0D0D, 0x0D0D)
-"""What marks pixels without a label: the colour, and what 8-bit arithmetic made of it."""
+MISSING = 0x0D0D0D
+"""The colour of pixels without a label."""
 NO_DEPTH = 2**16 - 1
 UNITS_PER_METRE = 512
 _MAX_JSON = 2**24
@@ -47,7 +49,8 @@ class StanfordSource:
     """All panoramas under a root, shrunk to a size; what can't be used raises `BadPanorama`.
 
     RGB are averages by solid angle, labels the nearest pixel's or the majority's, depth the average
-    over pixels that have one.
+    over pixels that have one. Pixels without a label are `<UNK>`, or with `missing="clutter"` what
+    the paper's public code takes them for.
     """
 
     def __init__(
@@ -56,11 +59,12 @@ class StanfordSource:
         size: tuple[int, int],
         *,
         labels: Literal["nearest", "majority"] = "nearest",
+        missing: Literal["unknown", "clutter"] = "unknown",
     ) -> None:
-        if labels not in ("nearest", "majority"):
-            raise ValueError(f"labels={labels!r}: expected nearest or majority")
         require("PIL.Image", "reading panoramas")
-        self.root, self.size, self.labels = Path(root), size, labels
+        self.labels = checks.choice("labels", labels, ("nearest", "majority"))
+        self.missing = checks.choice("missing", missing, ("unknown", "clutter"))
+        self.root, self.size = Path(root), size
         self.classes = read_classes(self.root)
         self.candidates = _found(self.root)
         if not self.candidates:
@@ -71,7 +75,12 @@ class StanfordSource:
         """What a store remembers: the names of the files stand for them."""
         names = "\n".join(f"{area.name}/{camera}" for area, camera, _ in self.candidates)
         digest = hashlib.blake2b(names.encode(), digest_size=8).hexdigest()
-        return {"source": "Stanford 2D-3D-Semantics", "labels": self.labels, "files": digest}
+        return {
+            "source": "Stanford 2D-3D-Semantics",
+            "labels": self.labels,
+            "missing": self.missing,
+            "files": digest,
+        }
 
     def __len__(self) -> int:
         return len(self.candidates)
@@ -86,7 +95,8 @@ class StanfordSource:
         self._require_size(name, "rgb", rgb, rgb)
         picture = read_png(files["semantic"], name, ("RGB", "RGBA"))
         self._require_size(name, "semantic", picture, rgb)
-        label = decode_labels(picture, self.classes, name)
+        missing = UNKNOWN if self.missing == "unknown" else CLASSES.index("clutter")
+        label = decode_labels(picture, self.classes, name, missing=missing)
         picture = read_png(files["depth"], name, ("I;16", "I", "RGB", "RGBA"))
         self._require_size(name, "depth", picture, rgb)
         depth = decode_depth(picture)
@@ -139,16 +149,18 @@ def decode_labels(
     picture: UInt8[np.ndarray, "height width channels"],
     classes: UInt8[np.ndarray, "labels"],
     name: str = "",
+    *,
+    missing: int = UNKNOWN,
 ) -> UInt8[np.ndarray, "height width"]:
-    """Colours to classes: 65536 R + 256 G + B is the number of a label."""
+    """Colours to classes: 65536 R + 256 G + B numbers the labels, or says that there is none."""
     red, green, blue = (picture[..., c].astype(np.int32) for c in range(3))
     number = (red << 16) + (green << 8) + blue
-    missing = (number == MISSING[0]) | (number == MISSING[1])
-    number[missing] = 0
+    unlabelled = number == MISSING
+    number[unlabelled] = 0
     if number.max(initial=0) >= classes.size:
         raise BadPanorama(name, "unknown label", f"{number.max()} of {classes.size} labels")
     label = classes[number]
-    label[missing] = UNKNOWN
+    label[unlabelled] = missing
     return label
 
 

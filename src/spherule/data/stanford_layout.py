@@ -42,10 +42,6 @@ def write_stanford_layout(path: Path | str, rooms: Rooms, *, workers: int = 0) -
     labels = [UNLABELLED]
     items = DataLoader(_Items(rooms), batch_size=None, num_workers=workers, collate_fn=_same)
     for done, item in enumerate(items, start=1):
-        reserved = stanford.MISSING[1]
-        if len(labels) <= reserved < len(labels) + len(item.names):
-            # Readers take this number for a pixel without a label, so nothing real may have it.
-            labels += [UNLABELLED] * (reserved + 1 - len(labels))
         _write(partial, item, first=len(labels))
         labels += item.names
         yield done
@@ -78,7 +74,7 @@ class _Items(Dataset[_Item]):
 def _write(root: Path, item: _Item, *, first: int) -> None:
     Image = require("PIL.Image", "writing images")
     panorama = item.panorama
-    index = np.where(item.thing < 0, stanford.MISSING[0], item.thing + first)
+    index = np.where(item.thing < 0, stanford.MISSING, item.thing + first)
     semantic = np.stack([index >> shift & 255 for shift in (16, 8, 0)], axis=-1).astype(np.uint8)
     known = np.isfinite(panorama.depth)
     steps = np.rint(

@@ -68,10 +68,11 @@ class Model(Placed):
         """The map itself, for input that fits."""
         raise NotImplementedError
 
-    def fit(self, batches: Iterable[Sequence[Any]]) -> None:
+    def fit(self, batches: Iterable[Sequence[Any]]) -> Any | None:
         """Before training, find by least squares what can be found so, from (input, target, ...)
-        batches. Most models have nothing of the kind, and take none of them.
+        batches; what was found. Most models have nothing of the kind, and take none of them.
         """
+        return None
 
     def on(self: AnyModel, *grids: Grid | str) -> AnyModel:
         """The same operator, with the same Parameters, on another grid: all cutoffs stay what they

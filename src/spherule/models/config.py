@@ -62,7 +62,7 @@ class NetworkConfig(ModelConfig):
     """Of the last block; the blocks before it have proportionally less."""
     skip: Literal["none", "identity", "spectral"] = "none"
     """What the network's output is added to: nothing, the first `out_channels` channels of the
-    input, or a linear map of the input with a matrix for each degree, which `fit_skip` finds."""
+    input, or a linear map of the input with a matrix for each degree, which `fit` finds."""
     skip_lmax: int | None = None
     """The highest degree of the spectral skip; by default `bandlimit`, or what the grid resolves.
     """
