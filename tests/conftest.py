@@ -28,3 +28,13 @@ def unchecked():
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory):
+    """A run that nothing disturbed."""
+    from spherule.runs import train
+    from tests.tiny import silent, tiny
+
+    torch.set_num_threads(1)  # before the fixture that does it for tests
+    return train(tiny(), tmp_path_factory.mktemp("finished") / "run", log=silent)

@@ -46,6 +46,15 @@ def test_a_number_is_finite(value: float) -> None:
         checks.number("x", value)
 
 
+def test_a_shape_is_rows_and_columns() -> None:
+    assert checks.shape("size", "128x256") == (128, 256)
+    for value in ("128", "0x256", "128x", "x", "1x2x3", "-1x2", " 1x2", "01x2", "1.5x2", "٣x٣"):
+        with pytest.raises(ValueError, match=r"size=.*: expected rows and columns, such as"):
+            checks.shape("size", value)
+    with pytest.raises(TypeError, match="size: expected a str, got tuple"):
+        checks.shape("size", (128, 256))
+
+
 @pytest.mark.parametrize("value", ["1", None, True, 1j, [1.0]])
 def test_what_is_no_number_is_refused(value: object) -> None:
     with pytest.raises(TypeError, match=r"x=.* must be a number"):

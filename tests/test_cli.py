@@ -138,7 +138,7 @@ def test_data_makes_a_store_of_stanfords_files(monkeypatch, capsys, tmp_path: Pa
     assert f"skipped area_5a/{CAMERAS[0]}: missing partner" in text
     assert "3 panoramas; left out: 1 missing partner" in text
     assert len(PanoramaDataset(tmp_path / "p.zarr", split="all")) == 3
-    with pytest.raises(SystemExit, match="--size '12'"):
+    with pytest.raises(SystemExit, match="size='12'"):
         run(monkeypatch, *command.replace("12x24", "12").split())
 
 

@@ -9,7 +9,7 @@ from PIL import Image
 
 from spherule.cli import main
 from spherule.train import RunConfig
-from tests.train.conftest import TINY
+from tests.tiny import TINY
 
 SMALL = "--grid gauss:12x24 --step 300 --samples 8 --validation-samples 4 --epochs 2 --batch 4"
 SMALL += " --model.width 8 --model.depth 1"
@@ -124,7 +124,6 @@ def test_predict_takes_a_store_of_shallow_water(monkeypatch, capsys, tmp_path, r
         ("train seg/s2-segformer --out OUT", "spherule data stanford --root"),
         ("train forecast --out OUT", "--data my.zarr --variables"),
         ("train forecast --data no.nc --variables z --out OUT", "no.nc does not exist"),
-        ("train swe/s2-transformer:tiny --model.grid O8 --out OUT", "that of its task"),
         ("train --config no.json", "no.json does not exist"),
         ("train swe/s2-transformer --config no.json", "exclude each other"),
         ("evaluate OUT", "holds no run: begin one"),

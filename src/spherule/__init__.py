@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 
-from spherule import data, geometry, grids, models, nn, objectives, ops, pde
+from spherule import data, geometry, grids, models, nn, objectives, ops, pde, rooms
 from spherule.geometry import Neighborhood
 from spherule.grids import Grid
 from spherule.ops import equivariance_error
@@ -21,4 +21,5 @@ __all__ = [
     "objectives",
     "ops",
     "pde",
+    "rooms",
 ]

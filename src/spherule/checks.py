@@ -8,6 +8,7 @@ import dataclasses
 import math
 import numbers
 import operator
+import re
 import types
 import typing
 from collections.abc import Collection
@@ -64,6 +65,14 @@ def instance(name: str, value: Any, *kinds: type[Value]) -> Value:
         wanted = " or ".join(kind.__name__ for kind in kinds)
         raise TypeError(f"{name}: expected {_article(wanted)} {wanted}, got {_kind(value)}")
     return value
+
+
+def shape(name: str, value: Any) -> tuple[int, int]:
+    """Rows and columns of a text such as 128x256."""
+    sizes = re.fullmatch(r"([1-9][0-9]*)x([1-9][0-9]*)", instance(name, value, str))
+    if sizes is None:
+        raise ValueError(f"{name}={value!r}: expected rows and columns, such as 128x256")
+    return int(sizes[1]), int(sizes[2])
 
 
 def config(values: Any) -> None:

@@ -117,9 +117,18 @@ def load() -> tuple[ctypes.CDLL | None, str]:
     return library, library.spherule_isa().decode()
 
 
+# The codes of csrc/spherule.h, as what they mean to a caller.
+_ERRORS: dict[int, tuple[type[Exception], str]] = {
+    1: (MemoryError, "not enough memory for its scratch space"),
+    2: (ValueError, "a size, dtype or number of threads is out of range"),
+    3: (ValueError, "its table does not fit the sizes"),
+}
+
+
 def call(name: str, *arguments: object) -> None:
     """Calls a function of the library; the GIL is released while it runs."""
     library, reason = load()
     assert library is not None, reason
-    if getattr(library, name)(*arguments) != 0:
-        raise MemoryError(f"{name}: not enough memory for the packed keys and values")
+    if status := getattr(library, name)(*arguments):
+        error, why = _ERRORS[status]
+        raise error(f"{name}: {why}")

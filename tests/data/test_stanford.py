@@ -8,7 +8,7 @@ from PIL import Image
 
 from spherule.data import CLASSES, BadPanorama, PanoramaDataset, write_panoramas
 from spherule.data.images import shrink
-from spherule.data.rooms import Rooms, RoomsConfig, write_stanford_layout
+from spherule.data.rooms import Rooms, RoomsConfig
 from spherule.data.stanford import (
     FOLDS,
     StanfordSource,
@@ -16,6 +16,7 @@ from spherule.data.stanford import (
     decode_labels,
     read_classes,
 )
+from spherule.data.stanford_layout import write_stanford_layout
 from tests.data.stanford_files import CAMERAS, LABELS, file_of, write_camera, write_dataset
 
 SIZE = (12, 24)

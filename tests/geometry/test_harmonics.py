@@ -6,7 +6,7 @@ from spherule import Grid
 from spherule.geometry.harmonics import (
     legendre_rows,
     legendre_table,
-    real_spherical_harmonic,
+    real_harmonics,
     spherical_harmonic,
 )
 from tests.oracles import legendre_exact
@@ -52,19 +52,21 @@ def test_complex_harmonics_are_scipys(l: int, m: int) -> None:
 
 def test_real_harmonics_are_orthonormal_and_the_usual_ones() -> None:
     grid = Grid.gauss(8, 16)
-    harmonics = np.stack(
-        [
-            real_spherical_harmonic(l, m, grid.point_theta, grid.point_phi)
-            for l in range(7)
-            for m in range(-l, l + 1)
-        ]
-    )
+    harmonics = real_harmonics(49, grid)
     gram = (harmonics * grid.weights.ravel()) @ harmonics.T
     np.testing.assert_allclose(gram, np.eye(len(gram)), atol=1e-14)
     # Degree 1 is sqrt(3 / 4 pi) (y, z, x).
     np.testing.assert_allclose(
         harmonics[1:4].T, np.sqrt(3 / (4 * np.pi)) * grid.xyz[:, [1, 2, 0]], atol=1e-15
     )
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 5, 9, 10])
+def test_real_harmonics_are_as_many_as_asked_for(count: int) -> None:
+    grid = Grid.octahedral(2)
+    harmonics = real_harmonics(count, grid)
+    assert harmonics.shape == (count, grid.size)
+    np.testing.assert_array_equal(harmonics, real_harmonics(16, grid)[:count])
 
 
 def test_table_has_zeros_above_the_diagonal() -> None:

@@ -1,37 +1,35 @@
-import dataclasses
+import pickle
 import warnings
+from dataclasses import replace
 
 import pytest
 import torch
 
-from spherule import Grid, models, ops
+from spherule import Grid, models, nn, ops
+from spherule.models import SegformerConfig, TransformerConfig, VisionTransformerConfig
 
-MODELS = {
-    "spherical transformer, local": (models.SphericalTransformer, {}),
-    "spherical transformer, global": (models.SphericalTransformer, {"local": False}),
-    "planar transformer, local": (models.PlanarTransformer, {}),
-    "planar transformer, global": (models.PlanarTransformer, {"local": False}),
-    "vision transformer": (models.VisionTransformer, {}),
-    "spherical segformer, local": (models.SphericalSegformer, {}),
-    "spherical segformer, global": (models.SphericalSegformer, {"local": False}),
-    "planar segformer, local": (models.PlanarSegformer, {}),
-    "planar segformer, global": (models.PlanarSegformer, {"local": False}),
+MODELS: dict[str, models.ModelConfig] = {
+    "spherical transformer, local": TransformerConfig.spherical(),
+    "spherical transformer, global": TransformerConfig.spherical(local=False),
+    "planar transformer, local": TransformerConfig.planar(),
+    "planar transformer, global": TransformerConfig.planar(local=False),
+    "vision transformer": VisionTransformerConfig(),
+    "spherical segformer, local": SegformerConfig.spherical(),
+    "spherical segformer, global": SegformerConfig.spherical(local=False),
+    "planar segformer, local": SegformerConfig.planar(),
+    "planar segformer, global": SegformerConfig.planar(local=False),
 }
 SPHERICAL = [name for name in MODELS if name.startswith("spherical")]
 PLANAR = [name for name in MODELS if name.startswith("planar")]
-SMALL = {
-    models.SphericalTransformer: {"width": 8, "depth": 2},
-    models.PlanarTransformer: {"width": 8, "depth": 2},
-    models.VisionTransformer: {"width": 8, "depth": 2},
-    models.SphericalSegformer: {"widths": (4, 8), "depths": (1, 2), "heads": (1, 2)},
-    models.PlanarSegformer: {"widths": (4, 8), "depths": (1, 2), "heads": (1, 2)},
-}
+TRANSFORMER = {"width": 8, "depth": 2}
+SEGFORMER = {"widths": (4, 8), "depths": (1, 2), "heads": (1, 2)}
 
 
-def small(name: str, grid: str = "gauss:12x24", **changes) -> models.Model:
-    cls, options = MODELS[name]
-    values = {"in_channels": 2, "out_channels": 2, "grid": grid, **SMALL[cls], **options, **changes}
-    return cls.from_dict(values)
+def small(
+    name: str, grid: Grid | str = "gauss:12x24", channels: tuple[int, int] = (2, 2), **changes
+) -> models.Model:
+    size = SEGFORMER if "segformer" in name else TRANSFORMER
+    return models.build(replace(MODELS[name], **(size | changes)), grid, *channels)
 
 
 @pytest.mark.parametrize(
@@ -48,13 +46,12 @@ def small(name: str, grid: str = "gauss:12x24", **changes) -> models.Model:
     ],
 )
 def test_parameter_counts_are_the_papers(name: str, count: int) -> None:
-    cls, options = MODELS[name]
-    model = cls.from_dict({"out_channels": 1, "grid": "gauss:32x64", **options})
+    model = models.build(MODELS[name], "gauss:32x64", 3, 1)
     assert sum(p.numel() for p in model.parameters()) == count
 
 
 def test_large_segformer_doubles_the_widths() -> None:
-    config = models.SphericalSegformerConfig().large()
+    config = SegformerConfig().large()
     assert config.widths == (32, 64, 128, 256)
 
 
@@ -102,14 +99,13 @@ TINY += ["H1", "H2", "H4", "O1", "O2", "O4"]
 )
 def test_tiny_stages_train(name: str, grid: str) -> None:
     """Four halvings lead these SegFormers down to a few points, where grids stop to get coarser."""
-    cls, options = MODELS[name]
     shape = Grid.from_name(grid).shape
     four = {"widths": (4,) * 4, "depths": (1,) * 4, "heads": (1,) * 4}
-    small = four if "segformer" in name else {"width": 4, "depth": 1}
+    tiny = four if "segformer" in name else {"width": 4, "depth": 1}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="cutoff=")
-        model = cls.from_dict({"grid": grid, **small, **options})
-        again = cls.from_dict(dataclasses.asdict(model.config))
+        model = small(name, grid, (3, 3), **tiny)
+        again = models.build(model.config, grid, 3, 3)
     assert again.config == model.config
     x = torch.randn(2, 3, *shape, requires_grad=True)
     y = model(x)
@@ -118,12 +114,26 @@ def test_tiny_stages_train(name: str, grid: str) -> None:
     assert all(p.grad.isfinite().all() for p in (x, *model.parameters()))
 
 
-def test_residual_prediction_adds_the_input() -> None:
-    model = small("spherical transformer, local", residual=True, in_channels=3)
-    plain = small("spherical transformer, local", in_channels=3)
+def test_an_identity_skip_adds_the_first_channels_of_the_input() -> None:
+    model = small("spherical transformer, local", channels=(3, 2), skip="identity")
+    plain = small("spherical transformer, local", channels=(3, 2))
     plain.load_state_dict(model.state_dict())
     x = torch.randn(1, 3, 12, 24)
     torch.testing.assert_close(model(x), x[:, :2] + plain(x))
+
+
+@pytest.mark.parametrize("name", PLANAR)
+def test_planar_models_upsample_on_the_plane_and_normalise_as_their_twins(name: str) -> None:
+    model = small(name)
+    upsamples = model.upsamples if "segformer" in name else [model.upsample]
+    for upsample in upsamples:
+        impulse = torch.zeros(1, 1, *upsample.source.shape)
+        impulse[..., 0, 0] = 1
+        seen = upsample(impulse)[0, 0] > 0
+        assert not seen[:, -1].any()
+        assert not seen[0].all()
+    norms = [m for m in model.modules() if isinstance(m, torch.nn.GroupNorm | torch.nn.LayerNorm)]
+    assert {type(norm) for norm in norms} == {nn.PlainInstanceNorm}
 
 
 def test_mixed_variants_are_configs() -> None:
@@ -153,11 +163,29 @@ def test_activation_checkpointing_changes_nothing(norm: str) -> None:
         torch.testing.assert_close(a, b)
 
 
+def test_activations_are_recomputed_in_training_with_checkpoint_only() -> None:
+    runs = {}
+    for checkpoint in (False, True):
+        for training in (False, True):
+            model = small("spherical transformer, local", checkpoint=checkpoint).train(training)
+            calls = []
+            model.blocks[0].register_forward_pre_hook(lambda *_, calls=calls: calls.append(1))
+            model(torch.randn(1, 2, 12, 24)).sum().backward()
+            runs[checkpoint, training] = len(calls)
+    assert runs == {(False, False): 1, (False, True): 1, (True, False): 1, (True, True): 2}
+
+
+def test_drop_path_grows_to_the_configs_rate() -> None:
+    for depth, expected in ((1, [0.5]), (2, [0, 0.5]), (3, [0, 0.25, 0.5])):
+        model = small("spherical transformer, local", depth=depth, drop_path=0.5)
+        assert [block.drop_path.rate for block in model.blocks] == expected
+
+
 @pytest.mark.parametrize("name", SPHERICAL)
 def test_on_another_grid_it_is_the_same_operator(name: str) -> None:
     """Band-limited input; the outputs on two grids are compared as harmonics."""
     errors, resolved = [], []
-    model = small(name, "gauss:64x128", window=9)
+    model = small(name, "gauss:64x128", **({"window": 9} if "local" in name else {}))
     spectrum = torch.ones(13, dtype=torch.float64) * 4 * torch.pi / 169
     coeffs = ops.random_coeffs(spectrum, (1, 2), generator=torch.Generator().manual_seed(1))
     for n in (64, 128) if "local" in name else (64,):
@@ -178,12 +206,76 @@ def test_on_another_grid_it_is_the_same_operator(name: str) -> None:
     assert resolved[-1] <= resolved[0]
 
 
+@pytest.mark.parametrize("name", SPHERICAL)
+def test_a_model_made_elsewhere_is_the_same_as_one_moved_there(name: str) -> None:
+    """Bit by bit, when it has the radii."""
+    model = small(name, "gauss:12x24", skip="identity").eval()
+    for grid in ("clenshaw_curtis:17x32", "O8"):
+        moved = model.on(grid)
+        assert moved.grid == Grid.from_name(grid)
+        there = models.build(moved.config, grid, 2, 2).eval()
+        there.load_state_dict(model.state_dict())
+        x = torch.randn(1, 2, *moved.grid.shape)
+        assert torch.equal(moved(x), there(x))
+    x = torch.randn(1, 2, 12, 24)
+    assert torch.equal(model.on("gauss:12x24")(x), model(x))
+
+
+def test_a_moved_model_shares_parameters_and_mode_but_nothing_else() -> None:
+    model = small("spherical segformer, local").eval()
+    moved = model.on("O8")
+    assert not moved.training
+    assert model.on("O8").train().on("O8").training
+    assert model.grid == Grid.gauss(12, 24)
+    for (name, a), (other, b) in zip(
+        model.named_parameters(), moved.named_parameters(), strict=True
+    ):
+        assert name == other
+        assert a is b
+    moved.register_forward_hook(lambda *_: pytest.fail("a hook of the other model ran"))
+    moved.train()
+    model(torch.randn(1, 2, 12, 24))
+    assert not any(module.training for module in model.modules())
+
+
+def test_a_moved_model_keeps_its_precision() -> None:
+    moved = small("spherical transformer, local").double().on("O8")
+    assert {b.dtype for b in moved.buffers() if b.is_floating_point()} == {torch.float64}
+
+
 @pytest.mark.parametrize(
-    "name", ["planar transformer, local", "vision transformer", "planar segformer, global"]
+    ("name", "changes", "layer"),
+    [
+        ("planar transformer, local", {}, "PlanarConv"),
+        ("planar segformer, global", {}, "PlanarConv"),
+        ("vision transformer", {}, "LearnedEmbedding"),
+        ("spherical transformer, local", {"position": "learned"}, "LearnedEmbedding"),
+        ("spherical transformer, local", {"position": "sequence"}, "SequenceEmbedding"),
+        ("spherical transformer, local", {"attention": "planar"}, "PlanarAttention"),
+        ("spherical transformer, local", {"norm": "plain_instance"}, "PlainInstanceNorm"),
+    ],
 )
-def test_planar_models_refuse_other_grids(name: str) -> None:
-    with pytest.raises(ValueError, match="bound to gauss:12x24"):
-        small(name).on("gauss:24x48")
+def test_what_knows_no_sphere_refuses_other_grids_by_name(name, changes, layer) -> None:
+    with pytest.raises(ValueError, match=f"{layer} knows points, not places"):
+        small(name, **changes).on("gauss:24x48")
+
+
+def test_models_on_rings_of_ones_own() -> None:
+    """Such grids have no family, so the inner ones are given."""
+    rings = [
+        Grid.from_rings(g.theta, g.nphi, g.phi0 + 0.1, g.ring_weights)
+        for g in map(Grid.octahedral, (8, 4, 2))
+    ]
+    x = torch.randn(1, 2, *rings[0].shape)
+    transformer = small("spherical transformer, local", "O8").on(*rings[:2])
+    segformer = small("spherical segformer, local", rings[0], stage_grids=("O4", "O2"))
+    assert segformer.on(*rings).config.stage_grids == (rings[1].name, rings[2].name)
+    for model in (transformer, segformer, segformer.on(*rings)):
+        assert torch.equal(pickle.loads(pickle.dumps(model))(x), model(x))
+    with pytest.raises(ValueError, match="has no family"):
+        transformer.on(rings[0])
+    with pytest.raises(ValueError, match="a grid for each of 2 stages"):
+        segformer.on(*rings[:2])
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -216,32 +308,37 @@ def test_compiles_and_exports_whole(name: str, unchecked) -> None:
     torch.testing.assert_close(compiled, model(x))
 
 
+def test_models_and_their_configs_are_listed_once() -> None:
+    assert set(models.MODELS) == {"Linear", "Segformer", "Transformer", "VisionTransformer"}
+    assert set(models.MODEL_CONFIGS) == {f"{name}Config" for name in models.MODELS}
+    for name, cls in models.MODELS.items():
+        assert cls.__name__ == name
+        assert models.MODEL_CONFIGS[cls.Config.__name__] is cls.Config
+        assert getattr(models, name) is cls
+
+
 def test_bad_input_is_named(unchecked) -> None:
     model = small("spherical transformer, local")
     for call, error, words in [
         (lambda: model(torch.zeros(1, 3, 12, 24)), ValueError, r"expected \(batch, 2, 12, 24\)"),
         (lambda: model(torch.zeros(2, 12, 24)), ValueError, r"got \(2, 12, 24\)"),
         (lambda: model(torch.zeros(1, 2, 12, 24).int()), TypeError, "int32"),
-        (lambda: models.SphericalTransformer.from_dict({"widht": 3}), ValueError, "has no widht"),
         (
-            lambda: models.SphericalTransformer(models.PlanarTransformerConfig()),
+            lambda: models.Transformer(SegformerConfig(), "O8", 1, 1),
             TypeError,
-            "Planar",
+            "Transformer takes a TransformerConfig, got SegformerConfig",
         ),
+        (lambda: models.build(models.ModelConfig(), "O8", 1, 1), TypeError, "one of LinearConfig"),
+        (lambda: models.build(TransformerConfig(), 12, 1, 1), TypeError, "grid: expected a Grid"),
+        (lambda: models.build(TransformerConfig(), "O8", 0, 1), ValueError, "in_channels=0"),
+        (lambda: models.build(TransformerConfig(), "O8", 1, 1.5), TypeError, "out_channels=1.5"),
         (
-            lambda: small("spherical transformer, local", residual=True, in_channels=1),
+            lambda: small("spherical transformer, local", channels=(1, 2), skip="identity"),
             ValueError,
-            "residual",
+            "skip='identity' needs an input channel",
         ),
         (lambda: small("vision transformer", "gauss:13x24"), ValueError, "multiples of patch=2"),
         (lambda: small("planar transformer, local", "H4"), ValueError, "rows and columns"),
-        (
-            lambda: models.SphericalSegformer(
-                dataclasses.replace(models.SphericalSegformerConfig(), depths=(1, 2))
-            ),
-            ValueError,
-            r"depths=\(1, 2\)",
-        ),
     ]:
         with pytest.raises(error, match=words):
             call()

@@ -1,6 +1,6 @@
 // Drives the native library through many shapes, for the sanitizers (make sanitize): rings of equal
-// and unequal length, rings of one point, soft edges, windows, masks, every dtype, odd dims, any
-// strides. Every output must be finite.
+// and unequal length and any offset, rings of one point, soft edges, windows, masks, every dtype,
+// odd dims, any strides. Every output must be finite; what is invalid must be refused.
 #include "spherule.h"
 #include <cmath>
 #include <cstdio>
@@ -21,8 +21,16 @@ struct Rings {
             phi0.push_back(offset * r);
             nphi.push_back(points(r));
             ringstart.push_back(size);
-            size += points(r);
+            size += nphi.back();
         }
+    }
+    // Any rings: 1 to 40 points each, offsets of many turns.
+    explicit Rings(int rings) : Rings(rings, [](int) { return 1 + rand() % 40; }, 0) {
+        for (auto &phi : phi0)
+            phi = 2000.0 * rand() / RAND_MAX - 1000;
+        size = 0;
+        for (size_t r = 0; r < nphi.size(); size += nphi[r++])
+            ringstart[r] = size;
     }
     spherule_rings view() const {
         return {int64_t(theta.size()), theta.data(), nphi.data(), ringstart.data()};
@@ -57,10 +65,11 @@ struct Neighborhood {
                 if (!met)
                     first.push_back(int64_t(s));
                 met = true;
-                shift.push_back(window ? 0
-                                       : llrint((key.phi0[s] - query.phi0[r]) *
-                                                double(query.nphi[r] * key.nphi[s]) *
-                                                double(SPHERULE_UNIT) / M_PI));
+                const double turns = (key.phi0[s] - query.phi0[r]) / (2 * M_PI),
+                             points = double(query.nphi[r] * key.nphi[s]);
+                shift.push_back(
+                    window ? 0
+                           : llrint((turns - rint(turns)) * 2 * points * double(SPHERULE_UNIT)));
                 reach.push_back(window ? 0 : arc(cutoff + edge / 2, r, s));
                 inner.push_back(window ? 0 : arc(cutoff - edge / 2, r, s));
             }
@@ -171,6 +180,36 @@ void run(const Rings &a, const Rings &b, double cutoff, double edge, bool window
     }
 }
 
+// One number of a table or a problem changed at random: refused or harmless, never out of bounds.
+void disturb(const Rings &a, const Rings &b, bool window) {
+    Neighborhood n(a, b, 1.2, 0.3, window, false);
+    const int64_t wild[] = {-1, 1, INT64_MAX, INT64_MIN, INT64_C(1) << 40, rand() % 100};
+    const int64_t value = wild[rand() % 6];
+    spherule_problem p = {1, 2, a.size, b.size, 3, 5, 0.5, SPHERULE_FLOAT32, 2, nullptr, 0};
+    std::vector<int64_t> *tables[] = {&n.first, &n.pairs, &n.shift, &n.reach,
+                                      &n.inner, &n.order, &n.start, &n.count};
+    int64_t *sizes[] = {&p.batch, &p.heads, &p.queries, &p.keys, &p.dim, &p.value_dim};
+    const int which = rand() % 14;
+    Tensor q(1, 2, a.size, 3, p.dtype, false), k(1, 2, b.size, 3, p.dtype, false);
+    Tensor v(1, 2, b.size, 5, p.dtype, false), out(1, 2, a.size, 5, p.dtype, false);
+    if (which < 8 && !tables[which]->empty())
+        (*tables[which])[size_t(rand()) % tables[which]->size()] = value;
+    // Sizes that the tensors here have room for, or that no tensor has.
+    if (which >= 8)
+        *sizes[which - 8] = value <= 0 ? value : value < 200 ? *sizes[which - 8] : value;
+    std::vector<float> lse(size_t(2 * a.size));
+    const auto nb = n.view();
+    const int status =
+        spherule_attention_forward(&nb, &p, &q.view, &k.view, &v.view, &out.view, lse.data());
+    runs++;
+    const bool refused = status == SPHERULE_BAD_SIZES || status == SPHERULE_BAD_TABLE;
+    const bool impossible = which >= 8 && value < 0;
+    if ((status != SPHERULE_OK && !refused) || (impossible && !refused)) {
+        failures++;
+        printf("failed: %lld in table or size %d gave %d\n", (long long)value, which, status);
+    }
+}
+
 }  // namespace
 
 int main() {
@@ -191,6 +230,23 @@ int main() {
     for (int dtype = 0; dtype < 4; dtype++)
         for (int dim : dims)
             run(grids[0], grids[0], 1, 0, true, dtype, dim, 9, dim % 2, dim % 3);
+    for (int i = 0; i < 500; i++) {
+        const Rings a(1 + rand() % 6), b(1 + rand() % 6);
+        run(a, b, 0.3 + rand() % 28 / 10.0, i % 2 ? 0.2 : 0, false, rand() % 4, dims[rand() % 5],
+            dims[rand() % 5], rand() % 2, rand() % 2);
+        disturb(a, b, false), disturb(a, b, false);
+        disturb(grids[0], grids[0], true);
+    }
+    for (int none = 0; none < 3; none++) {
+        const spherule_problem p = {none != 0, none != 1, 78, 78,      3, 2 * (none != 2),
+                                    0.5,       0,         2,  nullptr, 0};
+        const Neighborhood n(grids[0], grids[0], 1.2, 0, false, false);
+        const auto nb = n.view();
+        Tensor q(1, 1, 78, 3, 0, false), out(1, 1, 78, 2, 0, false);
+        std::vector<float> lse(78);
+        failures += spherule_attention_forward(&nb, &p, &q.view, &q.view, &q.view, &out.view,
+                                               lse.data()) != SPHERULE_OK;
+    }
     printf("%s: %d runs, %d failed\n", spherule_isa(), runs, failures);
     return failures || sanitize_disco() ? 1 : 0;
 }

@@ -72,6 +72,8 @@ def test_bad_input_names_the_layer(unchecked) -> None:
         DiscoConv(3, 4, GRID, groups=2)
     with pytest.raises(ValueError, match="out_channels=0"):
         DiscoConv(3, 0, GRID)
+    with pytest.raises(TypeError, match=r"groups=1\.0"):
+        DiscoConv(3, 3, GRID, groups=1.0)
     with pytest.raises(ValueError, match=r"cutoff=0\.05"):
         DiscoConv(3, 3, GRID, cutoff=0.05)
     with pytest.raises(ValueError, match="out_grid is needed"):
@@ -85,3 +87,19 @@ def test_mixing_channels_before_an_upsampling_changes_nothing(bias: bool) -> Non
     upsample = Resample(coarse, fine).double()
     x = torch.randn(2, 40, 6, 12, dtype=torch.float64)
     torch.testing.assert_close(layer.after(upsample, x), layer(upsample(x)))
+
+
+@pytest.mark.parametrize(
+    ("out_channels", "groups", "seen"), [(3, 1, 27), (4, 1, 36), (5, 1, 40), (2, 2, 40)]
+)
+def test_no_more_channels_are_upsampled_than_there_are(out_channels, groups, seen) -> None:
+    """Nine parts for each output channel, unless the input channels are fewer or in groups."""
+    fine, coarse = Grid.gauss(12, 24), Grid.gauss(6, 12)
+    layer = DiscoConv(40, out_channels, fine, groups=groups)
+    upsample = Resample(coarse, fine)
+    channels = []
+    upsample.register_forward_pre_hook(lambda _, inputs: channels.append(inputs[0].shape[1]))
+    x = torch.randn(1, 40, 6, 12)
+    y = layer.after(upsample, x)
+    assert channels == [seen]
+    torch.testing.assert_close(y, layer(upsample(x)), rtol=1e-4, atol=1e-5)

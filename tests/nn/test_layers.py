@@ -3,9 +3,9 @@ import math
 import numpy as np
 import pytest
 import torch
+from scipy.special import sph_harm_y
 
 from spherule import Grid, nn, ops
-from spherule.geometry.harmonics import real_spherical_harmonic
 
 GRIDS = [Grid.gauss(8, 16), Grid.equiangular(9, 16), Grid.healpix(4), Grid.octahedral(4)]
 
@@ -58,7 +58,8 @@ def test_spectral_embedding_counts_the_harmonics(grid: Grid) -> None:
     for k in range(11):
         l = math.isqrt(k)
         m = k - l * (l + 1)
-        exact = real_spherical_harmonic(l, m, grid.point_theta, grid.point_phi)
+        exact = (-1.0) ** m * sph_harm_y(l, abs(m), grid.point_theta, grid.point_phi)
+        exact = exact.real if m == 0 else 2**0.5 * (exact.real if m > 0 else exact.imag)
         np.testing.assert_allclose(embedding[k].flatten(), exact, atol=1e-6)
 
 
@@ -114,6 +115,39 @@ def test_resample_layer_is_the_op() -> None:
     torch.testing.assert_close(layer(x), ops.resample(x, source, target))
     assert not layer.state_dict()
     assert layer(x.bfloat16()).dtype == torch.bfloat16
+
+
+def test_planar_upsampling_stops_at_the_borders() -> None:
+    coarse, fine = Grid.gauss(4, 8), Grid.gauss(8, 16)
+    layer = nn.PlanarResample(coarse, fine)
+    impulse = torch.zeros(1, 1, 4, 8)
+    impulse[..., 0, 0] = 1
+    seen = layer(impulse)[0, 0] > 0
+    assert seen[:3, :3].all()
+    assert seen.sum() == 9
+    across = nn.Resample(coarse, fine)(impulse)[0, 0] > 0
+    assert across[0].all()  # over the pole
+    assert across[1, -1]  # over the date line
+
+
+@pytest.mark.parametrize("shape", [(8, 16), (7, 15), (4, 8)])
+def test_planar_upsampling_keeps_planes_inside(shape: tuple[int, int]) -> None:
+    coarse, fine = Grid.fejer(4, 8), Grid.fejer(*shape)
+    ramp = nn.PlanarResample(coarse, fine)(torch.arange(8.0).expand(1, 1, 4, 8))
+    scale = 8 / shape[1]
+    expected = (torch.arange(shape[1]) + 0.5) * scale - 0.5
+    torch.testing.assert_close(ramp, expected.clamp(0, 7).expand_as(ramp))
+    with pytest.raises(ValueError, match="rows and columns"):
+        nn.PlanarResample(Grid.healpix(2), fine)
+
+
+def test_plain_instance_norm_takes_a_single_point() -> None:
+    norm = nn.PlainInstanceNorm(3)
+    y = norm(torch.randn(1, 3, 1, 1))
+    torch.testing.assert_close(y, torch.zeros(1, 3, 1, 1), rtol=0, atol=1e-4)
+    x = torch.randn(2, 3, 4, 8)
+    expected = torch.nn.functional.instance_norm(x)
+    torch.testing.assert_close(norm(x), expected)
 
 
 def test_planar_attention_window_and_global() -> None:

@@ -147,7 +147,7 @@ def test_average_goes_over_ranks() -> None:
 
 def test_bad_input_is_named(unchecked) -> None:
     predicted, true = labels(GRID)
-    with pytest.raises(ValueError, match="predicted_labels: 4 is no class of 4"):
+    with pytest.raises(ValueError, match="predicted: 4 is no class of 4"):
         confusion(predicted.clamp(min=4), true.clamp(max=3), 4, GRID)
     with pytest.raises(ValueError, match="labels: -1 is no class of 5"):
         confusion(predicted, true * 0 - 1, 5, GRID)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from spherule import Grid, ops
-from spherule.pde import EARTH, Planet, ShallowWater, adams_bashforth3
+from spherule.pde import EARTH, AdamsBashforth3, Equation, Heun3, Planet, ShallowWater
 from spherule.pde.initial_states import (
     mountain,
     random_states,
@@ -48,7 +48,8 @@ def test_steps_are_those_of_the_equations_word_for_word(with_ground: bool) -> No
     state = random_states(10, 1, preset="paper")[0]
     ground = 0.1 * mountain(10) if with_ground else None
     solver = ShallowWater(GRID, lmax=10, topography=ground)
-    run = adams_bashforth3(lambda y: reference_tendency(y, ground), state, 300.0)
+    equation = Equation(lambda y: reference_tendency(y, ground))
+    run = AdamsBashforth3().states(equation, state, 300.0)
     expected = next(islice(run, 4, None))
     result = solver.advance(state, 300.0, 5)
     change = (expected - state).abs().amax((-1, -2), keepdim=True)
@@ -185,6 +186,32 @@ def test_damping_is_an_e_fold_in_its_time_at_the_highest_degree() -> None:
     part = (10 * 11 / (20 * 21)) ** 2
     assert later[1, 10, 3].real.item() == pytest.approx(1e-14 * math.exp(-part), rel=1e-5)
     assert later[0, 0, 0] == state[0, 0, 0]
+
+
+def test_damping_leaves_the_depth_alone_and_takes_vorticity_and_divergence_alike() -> None:
+    state, dt, time = random_states(16, 1, preset="paper")[0], 1e-3, 3600.0
+    calm, damped = (
+        ShallowWater(GRID, lmax=16, damping_time=t).advance(state, dt, 1) for t in (None, time)
+    )
+    degree = torch.arange(17, dtype=torch.float64)
+    rate = (degree * (degree + 1) / (16 * 17)) ** 4 / time
+    lost = (calm - damped)[1:]
+    torch.testing.assert_close(lost, dt * rate[:, None] * state[1:], rtol=1e-3, atol=1e-18)
+    assert (calm - damped)[0].abs().max() < 1e-6 * dt / time * state[0, 1:].abs().max()
+
+
+def test_another_integrator_solves_the_same_equations() -> None:
+    state = random_states(16, 1, preset="paper")[0]
+    solvers = [
+        ShallowWater(GRID, lmax=16, damping_time=7200.0, integrator=integrator)
+        for integrator in (None, Heun3())
+    ]
+    states = [solver.advance(state, 10.0, 60) for solver in solvers]
+    change = (states[0] - state).abs().amax((-1, -2), keepdim=True)
+    assert 0 < ((states[1] - states[0]) / change).abs().max() < 1e-6
+    limits = [solver.cfl_limit(state) for solver in solvers]
+    assert limits[1] / limits[0] == pytest.approx(Heun3.reach / AdamsBashforth3.reach)
+    assert solvers[1].advance(state, 0.9 * limits[1], 50).isfinite().all()
 
 
 def test_gradients_flow_through_steps() -> None:

@@ -10,36 +10,32 @@ from pathlib import Path
 import pytest
 import torch
 
-from spherule.train import Run, Training, train
-from spherule.train.journal import read_journal
+from spherule.runs import Run, RunDirectory, train
+from spherule.train import TrainingConfig
+from spherule.train.batches import Batches
 from spherule.train.optim import MovingAverage, Schedule
-from spherule.train.problem import Batches
-from tests.train.conftest import TINY, losses, tiny, validations
-
-
-def silent(text: str) -> None:
-    pass
+from tests.tiny import TINY, losses, silent, tiny, validations
 
 
 def test_training_lowers_the_loss(tmp_path: Path) -> None:
     config = replace(TINY, model=replace(TINY.model, drop_path=0.0, dropout=0.0))
     config = replace(config, training=replace(TINY.training, epochs=8, learning_rate=1e-2))
-    directory = train(config, tmp_path / "run", say=silent)
+    directory = train(config, tmp_path / "run", log=silent)
     assert validations(directory)[-1] < 0.5 * validations(directory)[0]
 
 
 def test_an_accumulated_batch_is_the_whole_batch(tmp_path: Path) -> None:
     plain = replace(TINY, model=replace(TINY.model, drop_path=0.0, dropout=0.0))
-    whole = train(plain, tmp_path / "whole", say=silent)
+    whole = train(plain, tmp_path / "whole", log=silent)
     parts = replace(plain, training=replace(plain.training, accumulate=2))
-    split = train(parts, tmp_path / "parts", say=silent)
+    split = train(parts, tmp_path / "parts", log=silent)
     for (step, a), (other, b) in zip(losses(whole), losses(split), strict=True):
         assert step == other
         assert a == pytest.approx(b, rel=1e-4)
 
 
 def test_cosine_ends_at_zero_and_warmup_begins_there() -> None:
-    schedule = Schedule(Training(schedule="cosine", warmup=10, learning_rate=2.0), 100)
+    schedule = Schedule(TrainingConfig(schedule="cosine", warmup=10, learning_rate=2.0), 100)
     rates = [schedule.rate(step) for step in range(101)]
     assert rates[0] == pytest.approx(0.2, rel=1e-2)
     assert max(rates) == pytest.approx(2.0, rel=0.05)
@@ -48,7 +44,7 @@ def test_cosine_ends_at_zero_and_warmup_begins_there() -> None:
 
 
 def test_a_plateau_lowers_the_rate_after_its_patience() -> None:
-    schedule = Schedule(Training(schedule="plateau", patience=2, learning_rate=1.0), 100)
+    schedule = Schedule(TrainingConfig(schedule="plateau", patience=2, learning_rate=1.0), 100)
     for value in (3.0, 2.0, 2.0, 2.5):
         schedule.observe(value)
     assert schedule.rate(0) == 1.0
@@ -75,23 +71,23 @@ def test_the_moving_average_lags_and_is_what_is_kept(tmp_path: Path) -> None:
     with average.applied():
         assert start + 1.0 < model.weight.item() < start + 1.2
     assert model.weight.item() == pytest.approx(start + 2.0)
-    directory = train(tiny(ema=0.9), tmp_path / "run", say=silent)
+    directory = train(tiny(ema=0.9), tmp_path / "run", log=silent)
     run = Run.open(directory, which="last")
     own = run.checkpoint.tensors()["weights.encoder.weight"]
     assert not torch.equal(run.model.state_dict()["encoder.weight"], own)
 
 
 def test_long_gradients_are_clipped(tmp_path: Path) -> None:
-    free = train(tiny(epochs=1), tmp_path / "free", say=silent)
-    clipped = train(tiny(epochs=1, clip=1e-3, optimizer="adamw"), tmp_path / "clip", say=silent)
-    norms = [r["gradient_norm"] for r in read_journal(clipped) if "gradient_norm" in r]
+    free = train(tiny(epochs=1), tmp_path / "free", log=silent)
+    clipped = train(tiny(epochs=1, clip=1e-3, optimizer="adamw"), tmp_path / "clip", log=silent)
+    norms = [r["gradient_norm"] for r in RunDirectory(clipped).records() if "gradient_norm" in r]
     assert min(norms) > 1e-3  # what is written is the norm before
     assert losses(free)[0] == losses(clipped)[0]
     assert losses(free)[-1] != losses(clipped)[-1]
 
 
 def test_bfloat16_trains(tmp_path: Path) -> None:
-    directory = train(tiny(precision="bfloat16", epochs=2), tmp_path / "run", say=silent)
+    directory = train(tiny(precision="bfloat16", epochs=2), tmp_path / "run", log=silent)
     assert all(math.isfinite(loss) for _, loss in losses(directory))
     assert all(t.dtype == torch.float32 for t in Run.open(directory).model.state_dict().values())
 
@@ -101,15 +97,15 @@ def test_several_leads_are_followed_and_a_run_can_be_fine_tuned(
 ) -> None:
     longer = replace(TINY, task=replace(TINY.task, leads=3))
     longer = replace(longer, training=replace(longer.training, epochs=1))
-    tuned = train(longer, tmp_path / "tuned", init=finished, say=silent)
-    fresh = train(longer, tmp_path / "fresh", say=silent)
+    tuned = train(longer, tmp_path / "tuned", init=finished, log=silent)
+    fresh = train(longer, tmp_path / "fresh", log=silent)
     assert losses(tuned)[0][1] < losses(fresh)[0][1]
     one = replace(longer, task=replace(longer.task, leads=1))
-    single = train(one, tmp_path / "single", init=finished, say=silent)
+    single = train(one, tmp_path / "single", init=finished, log=silent)
     assert losses(single)[0][1] < losses(tuned)[0][1]  # errors grow on the way
     wide = replace(TINY, model=replace(TINY.model, width=16))
     with pytest.raises(ValueError, match=r"don't fit this model: blocks"):
-        train(wide, tmp_path / "wide", init=finished, say=silent)
+        train(wide, tmp_path / "wide", init=finished, log=silent)
 
 
 def test_ranks_share_each_batch_and_every_epoch_has_each_sample_once() -> None:
@@ -133,7 +129,7 @@ def test_two_processes_have_the_losses_of_one(tmp_path: Path) -> None:
         model=replace(TINY.model, drop_path=0.0, dropout=0.0),
         training=replace(TINY.training, epochs=2, accumulate=2),
     )
-    one = train(plain, tmp_path / "one", say=silent)
+    one = train(plain, tmp_path / "one", log=silent)
     plain.save(tmp_path / "config.json")
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2"]
     command += ["--master_port=0", "--rdzv_backend=c10d", "--rdzv_endpoint=localhost:0"]
@@ -178,7 +174,7 @@ def test_tensorboard_is_told_where_it_is_installed(tmp_path: Path, monkeypatch) 
     module = types.ModuleType("torch.utils.tensorboard")
     module.SummaryWriter = SummaryWriter
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
-    train(tiny(epochs=1), tmp_path / "run", say=silent)
+    train(tiny(epochs=1), tmp_path / "run", log=silent)
     assert told[0] == ("tensorboard", 1)
     assert ("training/loss", 3) in told
     assert ("validation/l2", 3) in told

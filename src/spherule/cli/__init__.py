@@ -1,6 +1,9 @@
 """The command line: one dataclass a command, its fields are the flags."""
 
+import importlib
+import importlib.util
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import tyro
@@ -26,19 +29,23 @@ Command = (
     | Annotated[Compare, tyro.conf.subcommand("compare")]
     | Annotated[ReportCommand, tyro.conf.subcommand("report")]
 )
+DESCRIPTION = f"{spherule.__doc__}\n\n--import FILE, before the command, loads tasks of your own."
 
 
 def main() -> None:
     try:
-        if sys.argv[1:2] == ["train"]:
-            train_command(sys.argv[2:])
+        arguments = _import_own(sys.argv[1:])
+        if arguments[:1] == ["train"]:
+            train_command(arguments[1:])
             return
         command = tyro.cli(
             Command,
+            args=arguments,
             prog="spherule",
-            description=spherule.__doc__,
+            description=DESCRIPTION,
             config=(tyro.conf.OmitArgPrefixes,),
         )
+        assert not isinstance(command, Train)
         command.run()
     except (ValueError, OSError, FloatingPointError, MemoryError) as error:
         sys.exit(f"spherule: {error}")
@@ -46,3 +53,26 @@ def main() -> None:
         if error.name is None or error.name.startswith("spherule"):
             raise
         sys.exit(f"spherule: {error}")
+
+
+def _import_own(arguments: list[str]) -> list[str]:
+    """Load each `--import FILE` or `--import module` that stands before the command: tasks and
+    recipes from outside the package. Nothing that a run's files say is ever loaded.
+    """
+    while arguments[:1] == ["--import"]:
+        if len(arguments) < 2:
+            raise ValueError("--import needs a Python file or the name of a module")
+        name, arguments = arguments[1], arguments[2:]
+        if not name.endswith(".py"):
+            importlib.import_module(name)
+            continue
+        path = Path(name)
+        if not path.is_file():
+            raise FileNotFoundError(f"--import {name}: there is no such file")
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[path.stem] = module  # workers that load data find the classes by it
+        spec.loader.exec_module(module)
+    return arguments

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import tyro
 from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
 
+from spherule import checks
 from spherule.data import (
     PanoramaDataset,
     ShallowWaterConfig,
@@ -17,8 +18,9 @@ from spherule.data import (
     write_panoramas,
     write_store,
 )
-from spherule.data.rooms import Rooms, RoomsConfig, write_stanford_layout
+from spherule.data.rooms import Rooms, RoomsConfig
 from spherule.data.stanford import FOLDS
+from spherule.data.stanford_layout import write_stanford_layout
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ class Stanford:
     """Processes that read images."""
 
     def run(self) -> None:
-        size = parse_size(self.size)
+        size = checks.shape("size", self.size)
         source = StanfordSource(self.root, size, labels=self.labels)
         steps = write_panoramas(
             self.out,
@@ -155,13 +157,6 @@ class Data:
 
     def run(self) -> None:
         self.source.run()
-
-
-def parse_size(text: str) -> tuple[int, int]:
-    rows, _, columns = text.partition("x")
-    if not (rows.isdecimal() and columns.isdecimal() and int(rows) and int(columns)):
-        raise ValueError(f"--size {text!r}: expected rows x columns, such as 128x256")
-    return int(rows), int(columns)
 
 
 def report_panoramas(out: Path) -> None:

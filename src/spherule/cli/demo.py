@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from spherule import recipes
-from spherule.cli.progress import watching
+from spherule.cli.progress import progress
 from spherule.report.page import write_report
-from spherule.train import train
+from spherule.runs import train
 
 MODELS = ("swe/s2-transformer-local:tiny", "swe/r2-transformer-local:tiny")
 
@@ -28,8 +28,8 @@ class Demo:
                 config = replace(config, training=replace(config.training, epochs=self.epochs))
             directory = self.out / name.partition("/")[2].partition(":")[0]
             print(f"{config.title}")
-            with watching() as (watch, say):
-                train(config, directory, overwrite=True, watch=watch, say=say)
+            with progress() as (on_step, log):
+                train(config, directory, overwrite=True, on_step=on_step, log=log)
             directories.append(directory)
         page = self.out / "report.html"
         write_report(page, directories)

@@ -2,23 +2,22 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from spherule.train import Report
-
-Watch = Callable[[Report], None]
-Say = Callable[[str], None]
+from spherule.train import StepEvent
+from spherule.train.loop import OnStep
+from spherule.train.task import Log
 
 
 @contextmanager
-def watching() -> Iterator[tuple[Watch, Say]]:
-    """A function that is told of each step, and one that prints messages beside the bar."""
+def progress() -> Iterator[tuple[OnStep, Log]]:
+    """`on_step`, which shows each step, and `log`, which prints beside the bar."""
     if int(os.environ.get("RANK", "0")) > 0:
-        yield (lambda report: None), (lambda text: None)
+        yield (lambda event: None), (lambda text: None)
         return
     console = Console(soft_wrap=True)
     if _crowded():
@@ -38,33 +37,33 @@ def watching() -> Iterator[tuple[Watch, Say]]:
             TextColumn("left"),
             TimeRemainingColumn(elapsed_when_finished=False, compact=True),
             console=console,
-        ) as progress:
-            bar = progress.add_task(
+        ) as shown:
+            bar = shown.add_task(
                 "", total=None, epoch=1, loss=float("nan"), rate=float("nan"), speed=0.0
             )
 
-            def watch(report: Report) -> None:
-                progress.update(
+            def on_step(event: StepEvent) -> None:
+                shown.update(
                     bar,
-                    completed=report.step,
-                    total=report.steps,
-                    epoch=report.epoch + 1,
-                    loss=report.loss,
-                    rate=report.learning_rate,
-                    speed=report.samples_per_second,
+                    completed=event.step,
+                    total=event.steps,
+                    epoch=event.epoch + 1,
+                    loss=event.loss,
+                    rate=event.learning_rate,
+                    speed=event.samples_per_second,
                 )
-                if report.validation is not None:
-                    progress.console.print(_line(report), highlight=False)
+                if event.validation is not None:
+                    shown.console.print(_line(event), highlight=False)
 
-            yield watch, lambda text: progress.console.print(text, highlight=False)
+            yield on_step, lambda text: shown.console.print(text, highlight=False)
     else:
         began = time.monotonic()
 
-        def lines(report: Report) -> None:
-            if report.validation is not None:
+        def lines(event: StepEvent) -> None:
+            if event.validation is not None:
                 elapsed = time.monotonic() - began
                 print(
-                    f"{_line(report)}, {report.samples_per_second:.3g} samples/s, {elapsed:.0f} s",
+                    f"{_line(event)}, {event.samples_per_second:.3g} samples/s, {elapsed:.0f} s",
                     flush=True,
                 )
 
@@ -77,7 +76,7 @@ def _crowded() -> bool:
     return not known and hasattr(os, "getloadavg") and os.getloadavg()[0] > (os.cpu_count() or 1)
 
 
-def _line(report: Report) -> str:
-    assert report.validation is not None
-    values = ", ".join(f"{name} {v.mean:.4g}" for name, v in report.validation.items())
-    return f"epoch {report.epoch + 1}, step {report.step} of {report.steps}: validation {values}"
+def _line(event: StepEvent) -> str:
+    assert event.validation is not None
+    values = ", ".join(f"{name} {v.mean:.4g}" for name, v in event.validation.items())
+    return f"epoch {event.epoch + 1}, step {event.step} of {event.steps}: validation {values}"

@@ -9,13 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from spherule import recipes
-from spherule.train import Run
-from spherule.train.evaluate import evaluate
-from spherule.train.fields import FieldProblem
-from spherule.train.predict import predict_fields
-from spherule.train.rollout import roll_out
-
-IMAGES = (".png", ".jpg", ".jpeg")
+from spherule.runs import Run, RunDirectory, evaluate, predict, roll_out
 
 
 @dataclass(frozen=True)
@@ -27,7 +21,8 @@ class List:
         titles = max(len(recipe.title) for recipe in recipes.RECIPES.values())
         print(f"{'recipe':{wide}}  {'model':{titles}}  validation loss in the paper")
         for recipe in recipes.RECIPES.values():
-            loss = "" if recipe.published is None else f"{recipe.published:.3f}"
+            known = recipe.published
+            loss = "" if known is None else f"{known.metrics['loss'][0]:.3f}"
             print(f"{recipe.name:{wide}}  {recipe.title:{titles}}  {loss}".rstrip())
         print(
             "\nEach also as NAME:small and NAME:tiny, which train on a laptop's CPU. "
@@ -43,10 +38,12 @@ class Evaluate:
     samples: int | None = None
     """How many; by default all, of shallow water as many as for validation."""
     checkpoint: Literal["best", "last"] = "best"
+    device: str = "auto"
+    """auto, cpu, cuda, cuda:1 ..."""
 
     def run(self) -> None:
         run = Run.open(self.directory, which=self.checkpoint)
-        result = evaluate(run, run.data(), samples=self.samples)
+        result = evaluate(run, samples=self.samples, device=self.device)
         table = Table(box=None, pad_edge=False)
         for heading in (f"{run.name}, step {result['step']}", "mean", "deviation over samples"):
             table.add_column(heading)
@@ -55,7 +52,7 @@ class Evaluate:
             table.add_row(heading, f"{value['mean']:.4g}", f"{value['std']:.2g}")
         Console(soft_wrap=True).print(table, highlight=False)
         count = result["test"]["loss"]["count"]
-        print(f"over {count} samples; wrote {self.directory / 'evaluation.json'}")
+        print(f"over {count} samples; wrote {run.directory.evaluation}")
 
 
 @dataclass(frozen=True)
@@ -67,15 +64,11 @@ class Predict:
     """A Zarr store, a NetCDF file, or an image."""
     output: Path
     """The same kind of file."""
+    device: str = "auto"
+    """auto, cpu, cuda, cuda:1 ..."""
 
     def run(self) -> None:
-        run = Run.open(self.directory)
-        if self.input.suffix.lower() in IMAGES:
-            from spherule.train.predict_image import predict_image
-
-            predict_image(run, self.input, self.output)
-        else:
-            predict_fields(run, self.input, self.output)
+        predict(Run.open(self.directory), self.input, self.output, device=self.device)
         print(f"wrote {self.output}")
 
 
@@ -90,23 +83,20 @@ class RollOut:
     """Test samples to start from."""
     out: Path | None = None
     """Directory for the figures; by default `rollout` in that of the run."""
+    device: str = "auto"
+    """auto, cpu, cuda, cuda:1 ..."""
 
     def run(self) -> None:
         from spherule.report.rollout import draw_rollout
 
         run = Run.open(self.directory)
-        problem = run.data()
-        if not isinstance(problem, FieldProblem):
-            raise ValueError(f"{self.directory}: {run.name} is not a forecast; nothing to roll out")
-        leads = round(self.hours * 3600 / problem.lead)
-        if leads < 1:
-            raise ValueError(f"hours={self.hours}: the model's lead is {problem.lead / 3600:g} h")
-        result = roll_out(problem, run.model, leads, samples=self.samples)
-        if result.hours.size < leads:
-            print(f"the forecast ceased to be finite after {result.hours.size} of {leads} leads")
-        for path in draw_rollout(
-            result, problem, run.config.title, self.out or self.directory / "rollout"
-        ):
+        result = roll_out(run, self.hours, samples=self.samples, device=self.device)
+        if result.hours.size < result.leads:
+            print(
+                f"the forecast ceased to be finite after {result.hours.size} of {result.leads} "
+                "leads"
+            )
+        for path in draw_rollout(result, self.out or run.directory.rollout):
             print(f"wrote {path}")
 
 
@@ -117,11 +107,13 @@ class Compare:
     directories: tyro.conf.Positional[tuple[Path, ...]]
     out: Path | None = None
     """Also write it, as Markdown (.md) or HTML (.html)."""
+    device: str = "auto"
+    """Where runs are measured that have not been: auto, cpu, cuda, cuda:1 ..."""
 
     def run(self) -> None:
         from spherule.report.table import results_table
 
-        table = results_table(self.directories)
+        table = results_table(self.directories, device=self.device)
         print(table.markdown())
         if self.out is not None:
             if self.out.suffix not in (".md", ".html"):
@@ -141,12 +133,14 @@ class ReportCommand:
     directories: tyro.conf.Positional[tuple[Path, ...]]
     out: Path | None = None
     """The page; by default report.html in the first directory."""
+    device: str = "auto"
+    """auto, cpu, cuda, cuda:1 ..."""
 
     def run(self) -> None:
         from spherule.report.page import write_report
 
         if not self.directories:
             raise ValueError("give the directory of at least one run")
-        out = self.out or self.directories[0] / "report.html"
-        write_report(out, self.directories)
+        out = self.out or RunDirectory(self.directories[0]).report
+        write_report(out, self.directories, device=self.device)
         print(f"wrote {out}")

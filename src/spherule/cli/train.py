@@ -10,10 +10,9 @@ from typing import Annotated, Any
 import tyro
 
 from spherule import recipes
-from spherule.cli.progress import watching
-from spherule.train import Interrupted, RunConfig, train
-from spherule.train.config import OF_THE_TASK
-from spherule.train.run import recorded_config
+from spherule.cli.progress import progress
+from spherule.runs import RunDirectory, train
+from spherule.train import Interrupted, RunConfig
 
 
 @dataclass(frozen=True)
@@ -23,9 +22,6 @@ class Train:
     recipe: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RECIPE")]
     """Such as swe/s2-transformer-local:tiny; `forecast` for data of your own. Not needed with
     --config or --resume."""
-
-    def run(self) -> None:
-        train_command([self.recipe])
 
 
 @dataclass(frozen=True)
@@ -59,15 +55,15 @@ def train_command(arguments: list[str]) -> None:
         raise ValueError("--out DIR is missing: where the run goes")
     where = control.out
     try:
-        with watching() as (watch, say):
+        with progress() as (on_step, log):
             train(
                 config,
                 where,
                 resume=control.resume,
                 overwrite=control.overwrite,
                 init=control.init,
-                watch=watch,
-                say=say,
+                on_step=on_step,
+                log=log,
             )
     except Interrupted as reason:
         print(f"{reason}. Go on with: spherule train --resume --out {where}")
@@ -83,7 +79,7 @@ def _default(name: str | None, rest: list[str]) -> RunConfig:
             raise ValueError(f"a recipe ({name}) and --config {file} exclude each other")
         return RunConfig.load(Path(file))
     if "--resume" in rest and out is not None:
-        recorded = recorded_config(Path(out))
+        recorded = RunDirectory(Path(out)).read_config()
         if name is not None and recipes.get(name).recipe != recorded.recipe:
             raise ValueError(f"{out} holds a run of {recorded.recipe}, not of {name}")
         return recorded
@@ -108,11 +104,6 @@ def _parse(default: RunConfig, rest: list[str], name: str | None) -> tuple[Contr
     )
     title = f"spherule train {name}" if name else "spherule train"
     parsed = tyro.cli(flags, args=rest, prog=title, description=f"Train {default.recipe}.")
-    for key in OF_THE_TASK:
-        if getattr(parsed.model, key) != getattr(default.model, key):
-            raise ValueError(
-                f"--model.{key.replace('_', '-')}: a model's {key} is that of its task"
-            )
     config = dataclasses.replace(
         default, task=parsed.task, training=parsed.training, model=parsed.model
     )

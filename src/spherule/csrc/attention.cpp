@@ -166,16 +166,19 @@ int forward(const spherule_neighborhood &nb, const spherule_problem &p, const sp
     if (!plan.ok() || !scratch.ok())
         return SPHERULE_NO_MEMORY;
     a.lse = lse;
-#pragma omp parallel num_threads(p.threads)
+    int failed = 0;
+#pragma omp parallel num_threads(p.threads) reduction(| : failed)
     {
         Workspace<T> work(p, 0, 0);
+        failed = !work.ok();
         pack(p, q, a.q, p.scale * LOG2E);
         pack(p, k, a.k);
         pack(p, v, a.v);
-        for_tasks(plan, p, [&](const Span &s, const Heads &h) { a.forward(nb, s, h, work); });
+        for_tasks(plan, p, failed,
+                  [&](const Span &s, const Heads &h) { a.forward(nb, s, h, work); });
         unpack(p, out, a.out);
     }
-    return SPHERULE_OK;
+    return failed ? SPHERULE_NO_MEMORY : SPHERULE_OK;
 }
 
 template <class T>
@@ -192,37 +195,48 @@ int backward(const spherule_neighborhood &nb, const spherule_neighborhood &trans
         return SPHERULE_NO_MEMORY;
     a.lse = (T *)lse;
     a.delta = delta.data;
-#pragma omp parallel num_threads(p.threads)
+    int failed = 0;
+#pragma omp parallel num_threads(p.threads) reduction(| : failed)
     {
         Workspace<T> work(p, a.k.width, a.v.width);
+        failed = !work.ok();
         pack(p, q, a.q, p.scale * LOG2E);
         pack(p, k, a.k);
         pack(p, v, a.v);
         pack(p, dout, a.dout);
         row_dots(p, dout, out, dlse, a.delta);
-        for_tasks(plan, p,
+        for_tasks(plan, p, failed,
                   [&](const Span &s, const Heads &h) { a.backward_queries(nb, s, h, work); });
-        for_tasks(plan_transpose, p,
+        for_tasks(plan_transpose, p, failed,
                   [&](const Span &s, const Heads &h) { a.backward_keys(transpose, s, h, work); });
         unpack(p, dq, a.dq);
         unpack(p, dk, a.k);
         unpack(p, dv, a.v);
     }
-    return SPHERULE_OK;
+    return failed ? SPHERULE_NO_MEMORY : SPHERULE_OK;
 }
 
-}  // namespace
-
-SPHERULE_FORWARD(SPHERULE_ISA) {
+int run_forward(const spherule_neighborhood *nb, const spherule_problem *p,
+                const spherule_tensor *q, const spherule_tensor *k, const spherule_tensor *v,
+                const spherule_tensor *out, void *lse) {
     if (p->dtype == SPHERULE_FLOAT64)
         return forward(*nb, *p, q, k, v, out, (double *)lse);
     return forward(*nb, *p, q, k, v, out, (float *)lse);
 }
 
-SPHERULE_BACKWARD(SPHERULE_ISA) {
+int run_backward(const spherule_neighborhood *nb, const spherule_neighborhood *transpose,
+                 const spherule_problem *p, const spherule_tensor *q, const spherule_tensor *k,
+                 const spherule_tensor *v, const spherule_tensor *out, const void *lse,
+                 const spherule_tensor *grad_out, const void *grad_lse, const spherule_tensor *dq,
+                 const spherule_tensor *dk, const spherule_tensor *dv) {
     if (p->dtype == SPHERULE_FLOAT64)
         return backward(*nb, *transpose, *p, q, k, v, out, (const double *)lse, grad_out,
                         (const double *)grad_lse, dq, dk, dv);
     return backward(*nb, *transpose, *p, q, k, v, out, (const float *)lse, grad_out,
                     (const float *)grad_lse, dq, dk, dv);
 }
+
+}  // namespace
+
+SPHERULE_KERNELS(SPHERULE_ISA);
+const AttentionKernels SPHERULE_JOIN(attention, SPHERULE_ISA) = {run_forward, run_backward};

@@ -3,9 +3,7 @@
 #include "disco_mix.h"
 #include "disco_points.h"
 #include "disco_shifts.h"
-
-#define SPHERULE_JOIN_(a, b) a##_##b
-#define SPHERULE_JOIN(a, b)  SPHERULE_JOIN_(a, b)
+#include "isa.h"
 
 namespace {
 
@@ -57,6 +55,6 @@ int run_mix_weight(const spherule_mix *s, const spherule_fields *p, const void *
 
 }  // namespace
 
-extern const spherule_disco_kernels SPHERULE_JOIN(spherule_disco, SPHERULE_ISA);
-const spherule_disco_kernels SPHERULE_JOIN(spherule_disco, SPHERULE_ISA) = {
-    run_shifts, run_points, run_depthwise, run_correlate, run_mix, run_mix_weight};
+SPHERULE_KERNELS(SPHERULE_ISA);
+const DiscoKernels SPHERULE_JOIN(disco, SPHERULE_ISA) = {run_shifts,    run_points, run_depthwise,
+                                                         run_correlate, run_mix,    run_mix_weight};

@@ -80,16 +80,3 @@ SPHERULE_API int spherule_disco_mix_weight(const spherule_mix *, const spherule_
 #ifdef __cplusplus
 }
 #endif
-
-// One set of kernels per instruction set.
-typedef struct {
-    int (*shifts)(const spherule_shifts *, const spherule_fields *, const void *, void *);
-    int (*points)(const spherule_points *, const spherule_fields *, const void *, void *);
-    int (*depthwise)(const spherule_shifts *, const spherule_fields *, const void *, const void *,
-                     void *);
-    int (*correlate)(const spherule_shifts *, const spherule_fields *, const void *, const void *,
-                     void *);
-    int (*mix)(const spherule_mix *, const spherule_fields *, const void *, const void *, void *);
-    int (*mix_weight)(const spherule_mix *, const spherule_fields *, const void *, const void *,
-                      void *);
-} spherule_disco_kernels;

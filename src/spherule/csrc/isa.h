@@ -1,19 +1,25 @@
-// The kernels are compiled once for each instruction set, and named after it.
+// The kernels are compiled once for each instruction set: one table of them for each.
 #pragma once
+#include "disco.h"
 #include "spherule.h"
 
 #define SPHERULE_JOIN_(a, b) a##_##b
 #define SPHERULE_JOIN(a, b)  SPHERULE_JOIN_(a, b)
 
-#define SPHERULE_FORWARD(isa)                                                                      \
-    int SPHERULE_JOIN(spherule_forward, isa)(                                                      \
-        const spherule_neighborhood *nb, const spherule_problem *p, const spherule_tensor *q,      \
-        const spherule_tensor *k, const spherule_tensor *v, const spherule_tensor *out, void *lse)
+struct AttentionKernels {
+    decltype(&spherule_attention_forward) forward;
+    decltype(&spherule_attention_backward) backward;
+};
 
-#define SPHERULE_BACKWARD(isa)                                                                     \
-    int SPHERULE_JOIN(spherule_backward, isa)(                                                     \
-        const spherule_neighborhood *nb, const spherule_neighborhood *transpose,                   \
-        const spherule_problem *p, const spherule_tensor *q, const spherule_tensor *k,             \
-        const spherule_tensor *v, const spherule_tensor *out, const void *lse,                     \
-        const spherule_tensor *grad_out, const void *grad_lse, const spherule_tensor *dq,          \
-        const spherule_tensor *dk, const spherule_tensor *dv)
+struct DiscoKernels {
+    decltype(&spherule_disco_shifts) shifts;
+    decltype(&spherule_disco_points) points;
+    decltype(&spherule_disco_depthwise) depthwise;
+    decltype(&spherule_disco_correlate) correlate;
+    decltype(&spherule_disco_mix) mix;
+    decltype(&spherule_disco_mix_weight) mix_weight;
+};
+
+#define SPHERULE_KERNELS(isa)                                                                      \
+    extern const AttentionKernels SPHERULE_JOIN(attention, isa);                                   \
+    extern const DiscoKernels SPHERULE_JOIN(disco, isa)

@@ -1,35 +1,38 @@
-// Chooses the kernels for this machine, once, when the library is loaded.
+// The C interface: chooses the kernels for this machine, once, when the library is loaded, and
+// hands them only what is valid.
 #include "isa.h"
+#include "valid.h"
 
-SPHERULE_FORWARD(baseline);
-SPHERULE_BACKWARD(baseline);
+SPHERULE_KERNELS(baseline);
 #ifdef SPHERULE_X86
-SPHERULE_FORWARD(v3);
-SPHERULE_BACKWARD(v3);
-SPHERULE_FORWARD(v4);
-SPHERULE_BACKWARD(v4);
+SPHERULE_KERNELS(v3);
+SPHERULE_KERNELS(v4);
 #endif
 
 namespace {
 
 struct Kernels {
     const char *isa;
-    decltype(&spherule_forward_baseline) forward;
-    decltype(&spherule_backward_baseline) backward;
+    const AttentionKernels &attention;
+    const DiscoKernels &disco;
 };
 
 Kernels choose() {
 #ifdef SPHERULE_X86
     __builtin_cpu_init();
     if (__builtin_cpu_supports("x86-64-v4"))
-        return {"x86-64-v4", spherule_forward_v4, spherule_backward_v4};
+        return {"x86-64-v4", attention_v4, disco_v4};
     if (__builtin_cpu_supports("x86-64-v3"))
-        return {"x86-64-v3", spherule_forward_v3, spherule_backward_v3};
+        return {"x86-64-v3", attention_v3, disco_v3};
 #endif
-    return {"baseline", spherule_forward_baseline, spherule_backward_baseline};
+    return {"baseline", attention_baseline, disco_baseline};
 }
 
 const Kernels kernels = choose();
+
+template <class Table> int checked(const Table &table, const spherule_fields &fields) {
+    return !valid(fields) ? SPHERULE_BAD_SIZES : !valid(table) ? SPHERULE_BAD_TABLE : SPHERULE_OK;
+}
 
 }  // namespace
 
@@ -38,7 +41,11 @@ const char *spherule_isa(void) { return kernels.isa; }
 int spherule_attention_forward(const spherule_neighborhood *nb, const spherule_problem *p,
                                const spherule_tensor *q, const spherule_tensor *k,
                                const spherule_tensor *v, const spherule_tensor *out, void *lse) {
-    return kernels.forward(nb, p, q, k, v, out, lse);
+    if (!valid(*p))
+        return SPHERULE_BAD_SIZES;
+    if (!valid(*nb, p->queries, p->keys))
+        return SPHERULE_BAD_TABLE;
+    return kernels.attention.forward(nb, p, q, k, v, out, lse);
 }
 
 int spherule_attention_backward(const spherule_neighborhood *nb,
@@ -48,5 +55,46 @@ int spherule_attention_backward(const spherule_neighborhood *nb,
                                 const void *lse, const spherule_tensor *grad_out,
                                 const void *grad_lse, const spherule_tensor *dq,
                                 const spherule_tensor *dk, const spherule_tensor *dv) {
-    return kernels.backward(nb, transpose, p, q, k, v, out, lse, grad_out, grad_lse, dq, dk, dv);
+    if (!valid(*p))
+        return SPHERULE_BAD_SIZES;
+    if (!valid(*nb, p->queries, p->keys) || !valid(*transpose, p->keys, p->queries))
+        return SPHERULE_BAD_TABLE;
+    return kernels.attention.backward(nb, transpose, p, q, k, v, out, lse, grad_out, grad_lse, dq,
+                                      dk, dv);
+}
+
+int spherule_disco_shifts(const spherule_shifts *s, const spherule_fields *f, const void *x,
+                          void *y) {
+    const int status = checked(*s, *f);
+    return status ? status : kernels.disco.shifts(s, f, x, y);
+}
+
+int spherule_disco_points(const spherule_points *s, const spherule_fields *f, const void *x,
+                          void *y) {
+    const int status = checked(*s, *f);
+    return status ? status : kernels.disco.points(s, f, x, y);
+}
+
+int spherule_disco_depthwise(const spherule_shifts *s, const spherule_fields *f, const void *x,
+                             const void *weight, void *y) {
+    const int status = checked(*s, *f);
+    return status ? status : kernels.disco.depthwise(s, f, x, weight, y);
+}
+
+int spherule_disco_correlate(const spherule_shifts *s, const spherule_fields *f, const void *x,
+                             const void *dy, void *dweight) {
+    const int status = checked(*s, *f);
+    return status ? status : kernels.disco.correlate(s, f, x, dy, dweight);
+}
+
+int spherule_disco_mix(const spherule_mix *s, const spherule_fields *f, const void *weight,
+                       const void *x, void *y) {
+    const int status = checked(*s, *f);
+    return status ? status : kernels.disco.mix(s, f, weight, x, y);
+}
+
+int spherule_disco_mix_weight(const spherule_mix *s, const spherule_fields *f, const void *dy,
+                              const void *x, void *dweight) {
+    const int status = checked(*s, *f);
+    return status ? status : kernels.disco.mix_weight(s, f, dy, x, dweight);
 }

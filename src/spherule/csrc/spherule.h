@@ -10,7 +10,8 @@ extern "C" {
 #endif
 
 enum { SPHERULE_FLOAT32, SPHERULE_FLOAT64, SPHERULE_FLOAT16, SPHERULE_BFLOAT16 };
-enum { SPHERULE_OK, SPHERULE_NO_MEMORY };
+// What every function returns. It reads and writes nothing where its sizes or its table are bad.
+enum { SPHERULE_OK, SPHERULE_NO_MEMORY, SPHERULE_BAD_SIZES, SPHERULE_BAD_TABLE };
 
 // Longitudes of two rings with nq and nk points are compared in units of pi / (nq nk
 // SPHERULE_UNIT).
@@ -33,7 +34,8 @@ typedef struct {
 // pairs of rings are entries pairs[r] to pairs[r + 1] of shift, reach and inner. Key j belongs to
 // query i if
 //     |2 UNIT (j nq - i nk) + shift| <= reach    modulo 2 UNIT nq nk,
-// with full weight up to `inner`, and with the linear taper of the soft edge beyond.
+// with full weight up to `inner`, and with the linear taper of the soft edge beyond; nq nk < 2^33,
+// |shift| and reach at most UNIT nq nk, half a turn.
 // Windows on a plane have column_start and column_count (per query column) instead, and no
 // wrap-around.
 typedef struct {

@@ -32,8 +32,8 @@ struct Plan {
     bool ok() const { return spans.data; }
     static int64_t count(const spherule_neighborhood &nb) {
         int64_t n = 0;
-        for (int64_t r = 0; r < nb.query.rings; r++)
-            n += (nb.query.nphi[r] + TILE - 1) / TILE;
+        for (int64_t o = 0; o < nb.query.rings; o++)
+            n += (nb.query.nphi[nb.order[o]] + TILE - 1) / TILE;
         return n;
     }
 };
@@ -56,6 +56,7 @@ template <class T> struct Workspace {
     Buffer<T> dk, dv;
     Workspace(const spherule_problem &p, int64_t k_width, int64_t v_width)
         : dk(group_size(p) * TILE * k_width), dv(group_size(p) * TILE * v_width) {}
+    bool ok() const { return dk.data && dv.data; }
 };
 
 // f(matrix, first point, points) for pieces of all matrices. To be called by all threads of a team,
@@ -109,12 +110,15 @@ void row_dots(const spherule_problem &p, const spherule_tensor *a, const spherul
     });
 }
 
-// body(span, heads) for every piece of every ring and every group of heads
+// body(span, heads) for every piece of every ring and every group of heads; a thread that failed
+// leaves its share
 template <class Body>
-void for_tasks(const Plan &plan, const spherule_problem &p, const Body &body) {
+void for_tasks(const Plan &plan, const spherule_problem &p, int failed, const Body &body) {
     const int64_t group = group_size(p), groups = (p.heads + group - 1) / group;
 #pragma omp for schedule(dynamic)
     for (int64_t n = 0; n < p.batch * groups * plan.n; n++) {
+        if (failed)
+            continue;
         const int64_t g = n / plan.n, first = g % groups * group;
         body(plan.spans.data[n % plan.n], Heads{g / groups, first, min(group, p.heads - first)});
     }

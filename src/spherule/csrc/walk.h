@@ -164,10 +164,12 @@ template <class T> class Walk {
                 list.add(start + first, int(last - first + 1), end, T(bias));
             return;
         }
+        // The place on the ring; `first` itself may lie any number of turns away.
+        int64_t j = first % nk;
+        j += j < 0 ? nk : 0;
         while (first <= last) {
             if (list.n == LIST)
                 flush();
-            const int64_t j = first < 0 ? first + nk : first >= nk ? first - nk : first;
             int64_t count = min(min(last - first + 1, nk - j), int64_t(LIST - list.n));
             const bool soft = own && nb.edge_width > 0;
             if (mask || soft) {
@@ -180,7 +182,8 @@ template <class T> class Walk {
             } else {
                 list.add(start + j, int(count), end, T(bias));
             }
-            first += count;
+            first += count, j += count;
+            j = j < nk ? j : 0;
         }
     }
 

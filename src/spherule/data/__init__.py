@@ -14,13 +14,15 @@ from spherule.data.shallow_water import (
     ConsecutiveBatches,
     ShallowWaterConfig,
     ShallowWaterDataset,
-    Statistics,
 )
+from spherule.data.shallow_water_store import StoredShallowWater, write_store
 from spherule.data.stanford import StanfordSource
-from spherule.data.store import StoredShallowWater, write_store
+from spherule.data.statistics import Statistics
+from spherule.data.trajectories import AgedShallowWater
 
 __all__ = [
     "CLASSES",
+    "AgedShallowWater",
     "Augmentation",
     "BadPanorama",
     "ConsecutiveBatches",

@@ -5,11 +5,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, UInt8
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from spherule.data.panoramas import Panorama
+from spherule.geometry.great_circles import angles
 from spherule.geometry.interpolation import bilinear_entries
-from spherule.grids import Grid
+from spherule.geometry.rotations import about_y, about_z
+from spherule.grids import image_grid
 
 
 @dataclass(frozen=True)
@@ -81,8 +83,10 @@ def mirrored(panorama: Panorama) -> Panorama:
 def rotated(panorama: Panorama, R: ArrayLike) -> Panorama:
     """Rotated, f'(x) = f(R^-1 x): RGB bilinear, label and depth of the pixel that holds R^-1 x."""
     nlat, nlon = panorama.label.shape
-    theta, phi = _angles(Grid.fejer(nlat, nlon, offset=0.5).xyz @ np.asarray(R, dtype=np.float64))
-    entries = bilinear_entries(Grid.fejer(nlat, nlon, offset=0.5), theta, phi)
+    grid = image_grid(nlat, nlon)
+    theta, phi = angles(grid.xyz @ np.asarray(R, dtype=np.float64))
+    phi %= 2 * math.pi
+    entries = bilinear_entries(grid, theta, phi)
     rgb = np.stack(
         [
             np.bincount(entries.row, entries.weight * channel[entries.column], minlength=theta.size)
@@ -102,17 +106,15 @@ def rotated(panorama: Panorama, R: ArrayLike) -> Panorama:
 
 def tilt_matrix(axis: float, angle: float) -> Float[np.ndarray, "3 3"]:
     """The rotation that moves the zenith by an angle towards longitude `axis`, turning nothing."""
-    c, s = math.cos(axis), math.sin(axis)
-    turn = np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]])
-    c, s = math.cos(angle), math.sin(angle)
-    return turn @ np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]]) @ turn.T
+    turn = about_z(axis)
+    return turn @ about_y(angle) @ turn.T
 
 
 def jittered(
     rgb: UInt8[np.ndarray, "nlat nlon 3"], brightness: float, contrast: float, saturation: float
 ) -> UInt8[np.ndarray, "nlat nlon 3"]:
     """Colours times these factors: of all, about the mean grey, and about each pixel's grey."""
-    grid = Grid.fejer(*rgb.shape[:2], offset=0.5)
+    grid = image_grid(*rgb.shape[:2])
     luma = np.array([0.299, 0.587, 0.114])
     colour = rgb * brightness
     mean = (grid.weights * (colour @ luma)).sum() / grid.weights.sum()
@@ -120,8 +122,3 @@ def jittered(
     grey = (colour @ luma)[..., None]
     colour = grey + saturation * (colour - grey)
     return np.rint(colour).clip(0, 255).astype(np.uint8)
-
-
-def _angles(xyz: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    x, y, z = xyz.T
-    return np.arctan2(np.hypot(x, y), z), np.arctan2(y, x) % (2 * math.pi)

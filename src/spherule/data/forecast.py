@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from spherule.data.shallow_water import Statistics
+from spherule.data.statistics import Statistics
 from spherule.grids import Grid
 from spherule.grids.match import Match
 from spherule.optional import require
@@ -85,11 +85,11 @@ class Layout:
         values = variable.transpose(..., *self.dims).values
         return self.match.to_grid(np.ascontiguousarray(values, dtype=np.float32))
 
-    def write(self, values: NDArray[np.float32], like: "xr.DataArray") -> "xr.DataArray":
-        """The inverse: values in the user's order, coordinates and attributes those of `like`."""
-        order = [d for d in like.dims if d not in self.dims] + list(self.dims)
-        template = like.transpose(*order)
-        return template.copy(data=self.match.from_grid(values)).transpose(*like.dims)
+    def unread(self, values: NDArray[np.float32], dims: Sequence[str]) -> NDArray[np.float32]:
+        """The inverse: values (*others, *grid.shape) in the user's order of points, as `dims`."""
+        order = [d for d in dims if d not in self.dims] + list(self.dims)
+        mine = self.match.from_grid(values)
+        return np.moveaxis(mine, range(mine.ndim), [dims.index(d) for d in order])
 
 
 class ForecastDataset(Dataset[tuple[Tensor, ...]]):
@@ -112,6 +112,7 @@ class ForecastDataset(Dataset[tuple[Tensor, ...]]):
         part: tuple[float, float] = (0.0, 1.0),
         missing: Literal["refuse", "mask"] = "refuse",
         statistics: Statistics | None = None,
+        static_statistics: Statistics | None = None,
     ) -> None:
         self.path, self.variables, self.missing = Path(path), tuple(variables), missing
         self._opened: tuple[int, Any] | None = None
@@ -123,7 +124,9 @@ class ForecastDataset(Dataset[tuple[Tensor, ...]]):
         self._times = _times(self._data, self.path)
         self._sequences = _sequences(self._times, self.lead, leads, part, self.path)
         self.units = tuple(str(self._data[name].attrs.get("units", "")) for name in self.variables)
-        self.static = self._static(static)
+        self.static, self.static_statistics = read_static(
+            self._data, self.layout, static, self.path, static_statistics
+        )
         self.statistics = self._measure() if statistics is None else statistics
 
     @property
@@ -184,18 +187,20 @@ class ForecastDataset(Dataset[tuple[Tensor, ...]]):
                 raise ValueError(f"{self.path}: {name} is the same everywhere in the training part")
         return Statistics(tuple((first + mean).tolist()), tuple(std.tolist()))
 
-    def _static(self, names: Sequence[str]) -> Tensor | None:
-        return read_static(self._data, self.layout, names, self.path)
-
 
 def read_static(
-    data: "xr.Dataset", layout: Layout, names: Sequence[str], path: Path
-) -> Tensor | None:
-    """Fields without time, each with mean 0 and deviation 1 over the sphere: (names, *shape)."""
+    data: "xr.Dataset",
+    layout: Layout,
+    names: Sequence[str],
+    path: Path,
+    statistics: Statistics | None = None,
+) -> tuple[Tensor | None, Statistics]:
+    """Fields without time (names, *shape) in deviations from a mean over the sphere, and these:
+    what is given, as a trained model needs it, or the fields' own.
+    """
     if not names:
-        return None
+        return None, Statistics((), ())
     grid, fields = layout.grid, []
-    weights = grid.weights / grid.weights.sum()
     for name in names:
         _require_variable(data, name, path)
         variable = data[name]
@@ -207,10 +212,17 @@ def read_static(
                 f"{path}: {name} must be a whole field {layout.dims}, got {variable.dims} with "
                 f"{int(np.count_nonzero(~np.isfinite(field)))} missing values"
             )
-        field = field - (weights * field).sum()
-        deviation = np.sqrt((weights * field**2).sum())
-        fields.append(field / deviation if deviation > 0 else field)
-    return torch.tensor(np.stack(fields), dtype=torch.float32)
+        fields.append(field)
+    if statistics is None:
+        weights = grid.weights / grid.weights.sum()
+        mean = [float((weights * field).sum()) for field in fields]
+        std = [
+            float(np.sqrt((weights * (field - m) ** 2).sum()))
+            for field, m in zip(fields, mean, strict=True)
+        ]
+        statistics = Statistics(tuple(mean), tuple(s if s > 0 else 1.0 for s in std))
+    stacked = torch.tensor(np.stack(fields), dtype=torch.float64)
+    return statistics.normalise(stacked, grid).float(), statistics
 
 
 def _coordinate(data: "xr.Dataset", names: tuple[str, ...], unit: str) -> Any:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Shaped, UInt8
 from numpy.typing import NDArray
 
 from spherule.data.panoramas import BadPanorama
@@ -119,3 +119,24 @@ def _shares(pixels: int, cells: int, latitude: bool) -> list[tuple[int, NDArray[
         share = np.diff(-np.cos(np.pi * edges)) if latitude else np.diff(edges)
         result.append((first, share / share.sum()))
     return result
+
+
+def read_panorama(path: Path) -> UInt8[np.ndarray, "height width 3"]:
+    """A whole panorama, twice as wide as high, from a PNG or JPEG file."""
+    Image = require("PIL.Image", "an image")
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} does not exist, or is not a file")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(path, formats=("PNG", "JPEG")) as image:
+                width, height = image.size
+                if width * height > MAX_PIXELS:
+                    raise ValueError(f"{width}x{height} pixels are more than {MAX_PIXELS}")
+                if width != 2 * height:
+                    raise ValueError(
+                        f"{width}x{height} is not a whole panorama, twice as wide as high"
+                    )
+                return np.array(image.convert("RGB"))
+    except Exception as error:  # decoders have many words for damage
+        raise ValueError(f"{path} can't be used: {error}") from error

@@ -34,7 +34,7 @@ from spherule.data.zarr_store import (
     write_coordinates,
     zarr_module,
 )
-from spherule.grids import Grid
+from spherule.grids import Grid, image_grid
 
 SPLIT_SEED = 333
 HELD_OUT = 0.025
@@ -77,7 +77,7 @@ def write_panoramas(
         raise ValueError(f"source has {len(source)} panoramas, workers={workers}: expected some")
     if path.exists():
         raise FileExistsError(f"{path} exists: remove it, or choose another name")
-    partial, grid = partial_of(path), Grid.fejer(*size, offset=0.5)
+    partial, grid = partial_of(path), image_grid(*size)
     with room_for(path):
         group, records = _begin(partial, grid, len(source), json.loads(json.dumps(config)))
         yield len(records)

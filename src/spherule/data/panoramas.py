@@ -1,6 +1,6 @@
 """Panoramas with labels and depth: what a sample is, its statistics, and the store read back.
 
-Images lie on `Grid.fejer(nlat, nlon, offset=0.5)`: pixels are cells, the grid has their centres.
+Images lie on `image_grid(nlat, nlon)`: pixels are cells, the grid has their centres.
 """
 
 import math
@@ -19,19 +19,14 @@ from torch.utils.data import Dataset
 
 from spherule.data.zarr_store import open_store, place_coordinates, require_coordinates
 from spherule.grids import Grid
+from spherule.rooms.classes import CLASSES
 
-CLASSES = (
-    *("beam", "board", "bookcase", "ceiling", "chair", "clutter", "column", "door", "floor"),
-    *("sofa", "table", "wall", "window", "<UNK>"),
-)
-"""What a label stands for; the last is what nobody labelled."""
-COLOURS = (
+COLORS = (
     *((181, 101, 29), (247, 228, 99), (140, 86, 75), (223, 230, 238), (228, 87, 46)),
     *((155, 143, 194), (77, 106, 138), (201, 139, 219), (169, 196, 140), (214, 39, 118)),
     *((242, 165, 65), (185, 190, 196), (89, 195, 226), (43, 43, 43)),
 )
 """Of each class, in pictures."""
-UNKNOWN = CLASSES.index("<UNK>")
 FORMAT = "spherule panoramas 1"
 RANDOM = "split"
 """The variable of the random split; those of folds are `fold_` and a name."""

@@ -15,10 +15,11 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Float, Shaped
+from jaxtyping import Float
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from spherule.data.statistics import Statistics
 from spherule.grids import Grid
 from spherule.pde.initial_states import Preset, preset_named, random_states
 from spherule.pde.shallow_water import ShallowWater
@@ -81,27 +82,6 @@ class ShallowWaterConfig:
         return {**asdict(self), "lmax": lmax, "mean_depth": self.states.mean_depth}
 
 
-@dataclass(frozen=True)
-class Statistics:
-    """Mean and deviation of geopotential, vorticity and divergence over the sphere."""
-
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
-
-    def normalise(self, fields: Shaped[Tensor, "..."], grid: Grid) -> Shaped[Tensor, "..."]:
-        """Fields `(..., 3, *grid.shape)` in deviations from the mean."""
-        mean, std = self._columns(fields, grid)
-        return (fields - mean) / std
-
-    def denormalise(self, fields: Shaped[Tensor, "..."], grid: Grid) -> Shaped[Tensor, "..."]:
-        mean, std = self._columns(fields, grid)
-        return fields * std + mean
-
-    def _columns(self, fields: Tensor, grid: Grid) -> tuple[Tensor, ...]:
-        shape = (-1, *[1] * len(grid.shape))
-        return tuple(fields.new_tensor(values).reshape(shape) for values in (self.mean, self.std))
-
-
 class ShallowWaterDataset(Dataset[tuple[Tensor, ...]]):
     """Pairs (input, target) of normalised fields `(3, *grid.shape)`, for every index >= 0; with
     `leads` > 1 more targets follow, a lead apart.
@@ -126,7 +106,7 @@ class ShallowWaterDataset(Dataset[tuple[Tensor, ...]]):
         self.seed = seed
         self.leads = leads
         self.grid = Grid.from_name(self.config.grid)
-        self._solver = self.config.solver()
+        self.solver = self.config.solver()
         self._last: tuple[int, Tensor] | None = None
         self._draw(0, 0)  # bad configurations are refused here, not in a worker
         self.statistics = self._measure() if statistics is None else statistics
@@ -149,19 +129,27 @@ class ShallowWaterDataset(Dataset[tuple[Tensor, ...]]):
         """Samples number * BLOCK and following in physical units, input and targets."""
         return self._make(0, number, self.leads)
 
+    def trajectories(self, number: int, leads: int) -> Shaped[Tensor, "block times ..."]:
+        """The coefficients of a block's samples, followed for so many leads."""
+        with one_thread(), torch.inference_mode():
+            return self._follow(0, number, leads)
+
     def _make(self, stream: int, number: int, leads: int) -> Tensor:
         with one_thread(), torch.inference_mode():
-            start = self._draw(stream, number).to(torch.complex64)
-            every = self.config.steps
-            run = self._solver.trajectory(start, self.config.step, leads * every, every=every)
-            fields = self._solver.fields(torch.stack([start, *run], dim=1))
+            fields = self.solver.fields(self._follow(stream, number, leads))
         return fields.clone()  # out of inference mode
+
+    def _follow(self, stream: int, number: int, leads: int) -> Tensor:
+        start = self._draw(stream, number).to(torch.complex64)
+        every = self.config.steps
+        run = self.solver.trajectory(start, self.config.step, leads * every, every=every)
+        return torch.stack([start, *run], dim=1)
 
     def _draw(self, stream: int, number: int) -> Tensor:
         seed = np.random.SeedSequence(self.seed if stream == 0 else 0, spawn_key=(stream, number))
         generator = torch.Generator().manual_seed(int(seed.generate_state(1, np.uint64)[0]) >> 1)
         return random_states(
-            self._solver.lmax, BLOCK, preset=self.config.states, generator=generator
+            self.solver.lmax, BLOCK, preset=self.config.states, generator=generator
         )
 
     def _measure(self) -> Statistics:

@@ -16,8 +16,9 @@ import numpy as np
 from jaxtyping import Float32, Integer, UInt8
 
 from spherule.data.images import majority, nearest, read_png, shrink, shrink_valid
-from spherule.data.panoramas import CLASSES, UNKNOWN, BadPanorama, Panorama
+from spherule.data.panoramas import BadPanorama, Panorama
 from spherule.optional import require
+from spherule.rooms.classes import CLASSES, UNKNOWN
 
 FOLDS = {
     "1": ("area_5", "area_5a", "area_5b"),

@@ -47,7 +47,7 @@ class Table:
     first: Ints
     pairs: Ints
     shift: Ints
-    """Per pair of rings: D of the first key from the first query."""
+    """Per pair of rings: D of the first key from the first query, half a turn at most."""
     reach: Ints
     """Per pair of rings: the largest |D| in the disk; UNIT nq nk is the whole ring."""
     inner: Ints
@@ -98,6 +98,9 @@ def disk_table(query: Grid, key: Grid, cutoff: float, edge_width: float) -> Tabl
         )
 
     shift = np.rint((key.phi0[s] - query.phi0[r]) * (nq * nk) * (UNIT / math.pi)).astype(np.int64)
+    # Half a turn either way, so that sums with places and reaches stay within 64 bits.
+    half = UNIT * nq * nk
+    shift = (shift + half) % (2 * half) - half
     arguments = (query.theta[r], key.theta[s], distance[r, s], nq * nk)
     reach = _reach(outer, *arguments)
     meets = met.sum(axis=1)

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spherule.geometry.arcs import RIM, Table, disk_table
-from spherule.geometry.hats import Hats, seen_from
+from spherule.geometry.great_circles import seen_from
+from spherule.geometry.hats import Hats
 from spherule.geometry.ring_pairs import RingPairs, Samples
 from spherule.grids import Grid
 

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spherule.grids import Grid
+
 # Values run as p 2^(_STEP e) with e <= 0: sin(theta)^m underflows near the poles long before P_lm
 # grows back with l.
 _STEP = 800
@@ -67,33 +69,28 @@ def legendre_table(lmax: int, theta: ArrayLike) -> NDArray[np.float64]:
 
 def spherical_harmonic(l: int, m: int, theta: ArrayLike, phi: ArrayLike) -> NDArray[np.complex128]:
     """The complex Y_lm, any sign of m, at colatitude theta and longitude phi."""
-    p, theta, phi = _legendre_value(l, m, theta, phi)
-    sign = (-1) ** m if m < 0 else 1
-    return np.asarray(sign * p * np.exp(1j * m * phi))
-
-
-def real_spherical_harmonic(
-    l: int, m: int, theta: ArrayLike, phi: ArrayLike
-) -> NDArray[np.float64]:
-    """The real, orthonormal Y_lm: cosines sqrt(2) (-1)^m Re Y_lm for m > 0, sines sqrt(2) (-1)^m Im
-    Y_l|m| for m < 0.
-    """
-    p, theta, phi = _legendre_value(l, m, theta, phi)
-    if m == 0:
-        return p
-    wave = np.cos(m * phi) if m > 0 else np.sin(-m * phi)
-    return np.asarray(math.sqrt(2) * (-1) ** m * p * wave)
-
-
-def _legendre_value(
-    l: int, m: int, theta: ArrayLike, phi: ArrayLike
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """P_l|m|(theta), broadcast against phi."""
     if l < 0 or abs(m) > l:
         raise ValueError(f"l={l}, m={m}: expected 0 <= |m| <= l")
     theta, phi = np.broadcast_arrays(np.asarray(theta, np.float64), np.asarray(phi, np.float64))
     (last,) = deque(legendre_rows(l, theta, abs(m)), maxlen=1)
-    return np.asarray(last[abs(m)]), theta, phi
+    sign = (-1) ** m if m < 0 else 1
+    return np.asarray(sign * last[abs(m)] * np.exp(1j * m * phi))
+
+
+def real_harmonics(count: int, grid: Grid) -> NDArray[np.float64]:
+    """The first real, orthonormal harmonics at a grid's points, (count, size), degree by degree
+    from m = -l to l: number k has l = floor(sqrt k) and m = k - l (l + 1).
+
+    Cosines sqrt(2) (-1)^m Re Y_lm for m > 0, sines sqrt(2) (-1)^m Im Y_l|m| for m < 0.
+    """
+    table = np.empty((count, grid.size))
+    for l, row in enumerate(legendre_rows(math.isqrt(max(count - 1, 0)), grid.theta)):
+        p = np.repeat(row, grid.nphi, axis=-1)
+        for m in range(-l, min(l + 1, count - l * (l + 1))):
+            wave = np.cos(m * grid.point_phi) if m >= 0 else np.sin(-m * grid.point_phi)
+            scale = 1.0 if m == 0 else math.sqrt(2) * (-1) ** m
+            table[l * (l + 1) + m] = scale * p[abs(m)] * wave
+    return table
 
 
 def _rescaled(p: NDArray, d: NDArray, e: NDArray) -> tuple[NDArray, NDArray, NDArray]:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from spherule.geometry import great_circles
+
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
 
@@ -56,19 +58,5 @@ class Hats:
         ring, spoke = divmod(hat - 1, self.angles) if hat else (-1, 0)
         middle = (ring + 1) * self.cutoff / (self.radii + 1)
         turn = 0.0 if self.angles == 1 else azimuth - spoke * 2 * math.pi / self.angles
-        h = np.sin((distance - middle) / 2) ** 2
-        h = h + np.sin(distance) * np.sin(middle) * np.sin(turn / 2) ** 2
-        away = 2 * np.arcsin(np.sqrt(np.minimum(h, 1.0)))
+        away = great_circles.distance(middle, distance, turn)
         return away <= away.min() + _NOTHING
-
-
-def seen_from(theta: float, key_theta: Reals, angle: Reals) -> tuple[Reals, Reals]:
-    """Geodesic distance, and azimuth in [0, 2 pi) from south over east, of points at `key_theta`,
-    `angle` east. Neither loses digits to cancellation for near points.
-    """
-    half = np.sin(angle / 2) ** 2
-    h = np.sin((key_theta - theta) / 2) ** 2 + np.sin(theta) * np.sin(key_theta) * half
-    east = np.sin(key_theta) * np.sin(angle)
-    south = np.sin(key_theta - theta) - 2 * np.sin(key_theta) * np.cos(theta) * half
-    azimuth = np.arctan2(east, south) % (2 * math.pi)
-    return 2 * np.arcsin(np.sqrt(np.minimum(h, 1.0))), azimuth

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from spherule.geometry.great_circles import haversine
 from spherule.grids import Grid
 
 
@@ -53,16 +54,15 @@ def nearest_points(
             ring = first + direction * step
             rows = np.flatnonzero((ring >= 0) & (ring < source.nrings))
             ring = ring[rows]
-            away = np.sin((theta[rows] - source.theta[ring]) / 2) ** 2
+            away = haversine(theta[rows], source.theta[ring], 0.0)
             near = away < best[rows]
             if not near.any():
                 break
-            rows, ring, away = rows[near], ring[near], away[near]
+            rows, ring = rows[near], ring[near]
             position = _position(source, ring, phi[rows])
             column = np.rint(position)
-            angle = (position - column) * np.pi / source.nphi[ring]
-            # sin^2 of half the distance, by haversines
-            distance = away + np.sin(theta[rows]) * np.sin(source.theta[ring]) * np.sin(angle) ** 2
+            turn = (position - column) * (2 * np.pi) / source.nphi[ring]
+            distance = haversine(theta[rows], source.theta[ring], turn)
             closer = distance < best[rows]
             rows, ring, column = rows[closer], ring[closer], column[closer]
             best[rows] = distance[closer]

@@ -10,6 +10,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from spherule import checks
+from spherule.geometry import great_circles
 from spherule.geometry.arcs import RIM, Table, disk_table, window_table
 from spherule.grids import Grid
 
@@ -93,8 +95,7 @@ class Neighborhood(ABC):
         if name not in _known:
             kind, *words = name.split(" ")
             if kind == "window":
-                (rows, columns), (high, wide) = ((int(n) for n in w.split("x")) for w in words)
-                return Neighborhood.window((rows, columns), (high, wide))
+                return Neighborhood.window(*(checks.shape("name", word) for word in words))
             query, key, cutoff, edge_width, weighted = words
             Neighborhood.disk(
                 Grid.from_name(query),
@@ -193,8 +194,7 @@ class Neighborhood(ABC):
 
     def _log_taper(self, r: int, s: int, angle: NDArray[np.float64]) -> NDArray[np.float64]:
         t, u = self.table.query.theta[r], self.table.key.theta[s]
-        h = np.sin((t - u) / 2) ** 2 + np.sin(t) * np.sin(u) * np.sin(angle / 2) ** 2
-        distance = 2 * np.arcsin(np.sqrt(np.minimum(h, 1.0)))
+        distance = great_circles.distance(t, u, angle)
         with np.errstate(divide="ignore"):
             return np.log(np.clip((self.cutoff - distance) / self.edge_width + 0.5, 0.0, 1.0))
 
@@ -272,6 +272,24 @@ class Disk(Neighborhood):
                 f"queries have {min(fewest)} keys at least, {int(np.median(fewest))} in the middle",
                 stacklevel=3,
             )
+
+    def __reduce__(self) -> tuple:
+        # Made anew on loading, so that another process knows its name too.
+        grids = (self.query_grid, self.key_grid)
+        grids = grids[::-1] if self.transposed else grids
+        return (_remake, (*grids, self.cutoff, self.edge_width, self.weighted, self.transposed))
+
+
+def _remake(
+    query_grid: Grid,
+    key_grid: Grid,
+    cutoff: float,
+    edge_width: float,
+    weighted: bool,
+    transposed: bool,
+) -> Neighborhood:
+    disk = Neighborhood.disk(query_grid, key_grid, cutoff, edge_width=edge_width, weighted=weighted)
+    return disk.transpose if transposed else disk
 
 
 @dataclass(frozen=True, repr=False)

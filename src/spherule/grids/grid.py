@@ -30,6 +30,10 @@ _REGULAR_NAME = re.compile(r"([a-z_]+):(\d+)x(\d+)(?:@([\d.]+))?")
 _REDUCED_NAME = re.compile(r"([HONF])(\d+)")
 
 
+# Longitudes farther out than this, in radians, keep fewer than ten digits of their direction.
+_FARTHEST = 1e6
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Grid:
     """Rings from north to south, each with equally spaced points of equal weight.
@@ -44,7 +48,7 @@ class Grid:
     nphi: NDArray[np.int64]
     """Points on each ring."""
     phi0: NDArray[np.float64]
-    """Longitude of each ring's first point, radians."""
+    """Longitude of each ring's first point, radians in [0, 2 pi)."""
     ring_weights: NDArray[np.float64]
     """Quadrature weight of one point of each ring: areas on the unit sphere."""
     name: str
@@ -65,9 +69,9 @@ class Grid:
             ("phi0", np.float64),
             ("ring_weights", np.float64),
         ):
-            array = np.array(getattr(self, name), dtype=dtype)
-            array.setflags(write=False)
-            object.__setattr__(self, name, array)
+            object.__setattr__(self, name, np.array(getattr(self, name), dtype=dtype))
+            _readonly(getattr(self, name))
+        object.__setattr__(self, "phi0", _readonly(_once_around(self.phi0)))
         # Plain values, not properties: compilers that trace a model read them as constants.
         alike = np.all(self.nphi == self.nphi[0]) and np.all(self.phi0 == self.phi0[0])
         size = int(self.nphi.sum())
@@ -140,6 +144,8 @@ class Grid:
     ) -> "Grid":
         """Any rings of your own: colatitudes, points, first longitudes, and the weight of one point
         on each ring.
+
+        Longitudes may lie any few turns away; the grid keeps them in [0, 2 pi).
         """
         theta, phi0, weights = (
             finite_reals(name, values)
@@ -153,10 +159,18 @@ class Grid:
             shapes = ", ".join(f"{name} {a.shape}" for name, a in sizes.items())
             raise ValueError(f"expected one entry a ring in each of four 1-D arrays, got {shapes}")
         if theta[0] < 0 or theta[-1] > np.pi or np.any(np.diff(theta) <= 0):
+            # Longitudes cannot tell: many turns are as good as one.
+            degrees = "; they look like degrees: use np.radians, for phi0 too"
             raise ValueError(
                 f"theta: colatitudes must increase strictly within [0, pi] radians, got "
-                f"{theta[0]:g} ... {theta[-1]:g}"
+                f"{theta[0]:g} ... {theta[-1]:g}{degrees if theta.max() > 2 * np.pi else ''}"
             )
+        if np.abs(phi0).max() > _FARTHEST:
+            raise ValueError(
+                f"phi0: expected longitudes in radians within {_FARTHEST:g}, where they still mean "
+                f"a direction, got {phi0[np.abs(phi0).argmax()]:g}"
+            )
+        theta, phi0 = theta + 0.0, _once_around(phi0)
         if counts.min() < 1:
             raise ValueError(f"nphi: every ring needs a point, got {counts.min()}")
         if weights.min() < 0 or weights.max() == 0:
@@ -363,6 +377,13 @@ def finite_reals(name: str, values: ArrayLike) -> NDArray[np.float64]:
             f"{name}: {np.count_nonzero(~np.isfinite(array))} of {array.size} values are not finite"
         )
     return array
+
+
+def _once_around(phi: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Longitudes in [0, 2 pi)."""
+    reduced = np.mod(phi, 2 * np.pi)
+    # What is a little less than 0 rounds to a whole turn.
+    return np.where(reduced < 2 * np.pi, reduced, 0.0)
 
 
 def _readonly(array: NDArray) -> NDArray:

@@ -1,34 +1,29 @@
-"""Transformers and SegFormers on the sphere, and their planar counterparts."""
+"""Transformers and SegFormers, on the sphere and on the plane, and the linear baseline."""
 
-from spherule.models.base import Model, ModelConfig
-from spherule.models.registry import build, from_pretrained
-from spherule.models.segformer import (
-    PlanarSegformer,
-    PlanarSegformerConfig,
-    SphericalSegformer,
-    SphericalSegformerConfig,
-)
-from spherule.models.transformer import (
-    PlanarTransformer,
-    PlanarTransformerConfig,
-    SphericalTransformer,
-    SphericalTransformerConfig,
-)
+from spherule.models.base import MODEL_CONFIGS, MODELS, Model
+from spherule.models.config import ModelConfig
+from spherule.models.linear import Linear, LinearConfig, LinearFit, fit_linear
+from spherule.models.registry import build, from_pretrained, upgrade_config
+from spherule.models.segformer import Segformer, SegformerConfig
+from spherule.models.transformer import Transformer, TransformerConfig
 from spherule.models.vision_transformer import VisionTransformer, VisionTransformerConfig
 
 __all__ = [
+    "MODELS",
+    "MODEL_CONFIGS",
+    "Linear",
+    "LinearConfig",
+    "LinearFit",
     "Model",
     "ModelConfig",
-    "PlanarSegformer",
-    "PlanarSegformerConfig",
-    "PlanarTransformer",
-    "PlanarTransformerConfig",
-    "SphericalSegformer",
-    "SphericalSegformerConfig",
-    "SphericalTransformer",
-    "SphericalTransformerConfig",
+    "Segformer",
+    "SegformerConfig",
+    "Transformer",
+    "TransformerConfig",
     "VisionTransformer",
     "VisionTransformerConfig",
     "build",
+    "fit_linear",
     "from_pretrained",
+    "upgrade_config",
 ]

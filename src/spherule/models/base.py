@@ -1,79 +1,56 @@
-"""What all models share: a config, fields in and out, other grids, saving and loading."""
+"""What all models share: fields in and out, other grids, saving and loading."""
 
-import dataclasses
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, TypeVar
 
-import torch
 from jaxtyping import Float
-from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
+from torch import Tensor
 
+from spherule import checks
 from spherule.grids import Grid
+from spherule.grids.serial import as_grid
+from spherule.models.config import ModelConfig
 from spherule.models.pretrained import load, save
+from spherule.nn import Placed
 
 AnyModel = TypeVar("AnyModel", bound="Model")
 
-
-@dataclass(frozen=True)
-class ModelConfig:
-    """What the models have in common. Grids are names; cutoffs of None are derived from them."""
-
-    in_channels: int = 3
-    out_channels: int = 3
-    grid: str = "gauss:128x256"
-    """Where fields live, in and out."""
-    convolution: Literal["spherical", "planar"] = "spherical"
-    radii: int = 2
-    angles: int = 4
-    """Hats of the spherical filters: one in the centre, `angles` at each of `radii` distances.
-    `angles=1` makes them isotropic; with `position="none"` the whole model is then equivariant."""
-    attention: Literal["spherical", "planar"] = "spherical"
-    local: bool = True
-    """Attention within disks (spherical) or windows (planar) of `window` cells; else global."""
-    window: int = 7
-    edge_width: float = 0.0
-    """Width of the disks' soft edge in radians."""
-    position: Literal["spectral", "learned", "sequence", "none"] = "spectral"
-    norm: Literal["instance", "plain_instance", "layer"] = "instance"
-    """Instance norm by quadrature, with all points alike, or layer norm over the channels."""
-    qk_norm: bool = False
-    dropout: float = 0.0
-    drop_path: float = 0.0
-    """Of the last block; the blocks before it have proportionally less."""
-    residual: bool = False
-    """The output is what is added to the first `out_channels` channels of the input."""
-    checkpoint: bool = False
-    """Recompute each block's activations in the backward pass instead of keeping them."""
+MODELS: dict[str, type["Model"]] = {}
+"""All models by name: each class that declares a `Config`."""
+MODEL_CONFIGS: dict[str, type[ModelConfig]] = {}
+"""Their configs, by name."""
 
 
-class Model(nn.Module):
+class Model(Placed):
     """A map from fields (batch, in_channels, *grid.shape) to (batch, out_channels, *grid.shape)."""
 
     Config: ClassVar[type[ModelConfig]]
     config: Any
+    """What was built: the config with all grids and radii filled in."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init_subclass__(cls) -> None:
+        if "Config" in vars(cls):
+            MODELS[cls.__name__] = cls
+            MODEL_CONFIGS[cls.Config.__name__] = cls.Config
+
+    def __init__(
+        self, config: ModelConfig, grid: Grid | str, in_channels: int, out_channels: int
+    ) -> None:
         super().__init__()
         if type(config) is not self.Config:
             raise TypeError(
                 f"config: {type(self).__name__} takes a {self.Config.__name__}, got "
                 f"{type(config).__name__}"
             )
-        if config.residual and config.out_channels > config.in_channels:
-            raise ValueError(
-                f"residual=True needs an input channel for each of "
-                f"out_channels={config.out_channels}, "
-                f"got in_channels={config.in_channels}"
-            )
-        self.config = config
-        self.grid = Grid.from_name(config.grid)
+        self.grid = as_grid(grid)
+        self.in_channels = checks.integer("in_channels", in_channels, low=1)
+        self.out_channels = checks.integer("out_channels", out_channels, low=1)
+        self.config = config.resolved(self.grid)
 
     def forward(
         self, x: Float[Tensor, "batch in_channels ..."]
     ) -> Float[Tensor, "batch out_channels ..."]:
-        shape = (self.config.in_channels, *self.grid.shape)
+        shape = (self.in_channels, *self.grid.shape)
         if x.ndim != 1 + len(shape) or x.shape[1:] != shape:
             raise ValueError(
                 f"{type(self).__name__}: expected (batch, {', '.join(map(str, shape))}) on "
@@ -84,61 +61,27 @@ class Model(nn.Module):
             raise TypeError(
                 f"{type(self).__name__}: expected a floating-point field, got {x.dtype}"
             )
-        y = self.predict(x)
-        return x[:, : self.config.out_channels] + y if self.config.residual else y
+        return self.predict(x)
 
     def predict(self, x: Tensor) -> Tensor:
-        """The map itself, without the residual."""
+        """The map itself, for input that fits."""
         raise NotImplementedError
 
-    def on(self: AnyModel, grid: Grid | str) -> AnyModel:
+    def on(self: AnyModel, *grids: Grid | str) -> AnyModel:
         """The same operator, with the same Parameters, on another grid: all cutoffs stay what they
-        are.
+        are. Inner grids are derived from it, or follow it.
         """
-        name = grid if isinstance(grid, str) else grid.name
-        planar = {"convolution": "planar", "attention": "planar", "position": "learned"}
-        for field, value in planar.items():
-            if getattr(self.config, field) == value:
-                raise ValueError(
-                    f"{type(self).__name__} with {field}={value!r} is bound to {self.config.grid}: "
-                    "it knows points, not places on the sphere"
-                )
-        with torch.device("meta"):
-            twin = type(self)(self.moved(name))
-        twin.load_state_dict(self.state_dict(keep_vars=True), assign=True)
-        return twin.train(self.training)
+        return super().on(*map(as_grid, grids))
 
-    def moved(self, grid: str) -> ModelConfig:
-        """This model's config on another grid, everything in radians unchanged."""
-        return dataclasses.replace(self.config, grid=grid)
-
-    @classmethod
-    def from_dict(cls: type[AnyModel], values: dict[str, Any]) -> AnyModel:
-        """Build from plain values, such as those of a JSON file; lists stand for tuples."""
-        fields = {field.name for field in dataclasses.fields(cls.Config)}
-        if unknown := sorted(set(values) - fields):
-            raise ValueError(
-                f"{cls.Config.__name__} has no {', '.join(unknown)}; it has "
-                f"{', '.join(sorted(fields))}"
-            )
-        tuples = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
-        return cls(cls.Config(**tuples))  # type: ignore[arg-type]
+    def place(self, *grids: Any) -> None:
+        super().place(*grids)
+        self.grid = grids[0]
 
     def save_pretrained(self, directory: str | Path) -> None:
         """Write `model.safetensors` and `config.json`."""
-        save(self, dataclasses.asdict(self.config), Path(directory))
+        save(self, Path(directory))
 
     @classmethod
     def from_pretrained(cls: type[AnyModel], directory: str | Path) -> AnyModel:
         """Read what `save_pretrained` wrote. Nothing is unpickled."""
         return load(cls, Path(directory))
-
-    def run_blocks(self, blocks: nn.ModuleList, position: nn.Module, x: Tensor) -> Tensor:
-        """The blocks one after the other, with the position added before each."""
-        for block in blocks:
-            x = position(x)
-            if self.config.checkpoint and self.training:
-                x = checkpoint(block, x, use_reentrant=False)
-            else:
-                x = block(x)
-        return x

@@ -1,37 +1,34 @@
 """The model of a config, and the model of a directory, whatever its class."""
 
 from pathlib import Path
+from typing import Any
 
-from spherule.models.base import Model, ModelConfig
-from spherule.models.pretrained import CONFIG, read_config
-from spherule.models.segformer import PlanarSegformer, SphericalSegformer
-from spherule.models.transformer import PlanarTransformer, SphericalTransformer
-from spherule.models.vision_transformer import VisionTransformer
-
-CLASSES: tuple[type[Model], ...] = (
-    SphericalTransformer,
-    PlanarTransformer,
-    SphericalSegformer,
-    PlanarSegformer,
-    VisionTransformer,
-)
+from spherule.grids import Grid
+from spherule.models.base import MODEL_CONFIGS, MODELS, Model
+from spherule.models.config import ModelConfig
+from spherule.models.upgrade import upgrade_tagged
 
 
-def build(config: ModelConfig) -> Model:
+def build(config: ModelConfig, grid: Grid | str, in_channels: int, out_channels: int) -> Model:
     """The model that this config describes."""
-    for cls in CLASSES:
+    for cls in MODELS.values():
         if cls.Config is type(config):
-            return cls(config)
-    raise TypeError(f"config: no model has a {type(config).__name__}")
+            return cls(config, grid, in_channels, out_channels)
+    known = ", ".join(cls.Config.__name__ for cls in MODELS.values())
+    raise TypeError(f"config: expected one of {known}, got {type(config).__name__}")
 
 
 def from_pretrained(directory: str | Path) -> Model:
     """What `save_pretrained` wrote, of whichever class it is."""
-    path = Path(directory) / CONFIG
-    name = read_config(path)["model"]
-    for cls in CLASSES:
-        if cls.__name__ == name:
-            return cls.from_pretrained(directory)
-    raise ValueError(
-        f"{path} describes a {name!r}; known are {', '.join(c.__name__ for c in CLASSES)}"
-    )
+    return Model.from_pretrained(directory)
+
+
+def upgrade_config(values: dict[str, Any]) -> tuple[type[ModelConfig], dict[str, Any]]:
+    """The config class of `{"type": its name, **fields}` and the fields, for its `from_dict`; also
+    of what 0.1.0 wrote.
+    """
+    fields = dict(upgrade_tagged(values))
+    kind = fields.pop("type", None)
+    if kind not in MODEL_CONFIGS:
+        raise ValueError(f"model: type={kind!r}, expected one of {', '.join(MODEL_CONFIGS)}")
+    return MODEL_CONFIGS[kind], fields

@@ -6,31 +6,43 @@ take the grid for an image. Which is which is a matter of the config, so the mix
 ablation are configs too.
 """
 
-import dataclasses
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
+from spherule import checks
 from spherule.grids import Grid
-from spherule.models.base import Model, ModelConfig
-from spherule.models.parts import (
+from spherule.models.config import GeometryConfig, check_cutoff, check_width
+from spherule.models.layers import (
+    attention_cutoff,
     coarser,
     drop_path_rates,
     filter_cutoff,
+    make_attention,
     make_block,
     make_convolution,
     make_position,
+    make_upsampling,
 )
-from spherule.nn import DiscoConv, Mlp, Resample
+from spherule.models.network import Network
+from spherule.nn import DiscoConv, Mlp, place
 
 
 @dataclass(frozen=True)
-class SphericalTransformerConfig(ModelConfig):
-    """531,968 parameters with one output channel, global or local."""
+class TransformerConfig(GeometryConfig):
+    """531,968 parameters from 3 channels to 1, global or local; the planar counterpart has 3x3
+    convolutions, 7x7 windows and 532,480 (local).
+    """
+
+    PLANAR: ClassVar[dict[str, Any]] = {
+        "convolution": "planar",
+        "attention": "planar",
+        "norm": "plain_instance",
+    }
 
     latent_grid: str | None = None
-    """Where attention runs; by default `grid` coarsened once."""
+    """Where attention runs; by default the model's grid coarsened once."""
     width: int = 128
     depth: int = 4
     heads: int = 1
@@ -42,39 +54,45 @@ class SphericalTransformerConfig(ModelConfig):
     """Radius of the encoder's and the decoder's filters; by default 3 spacings of the latent grid,
     or what it takes to find points under every hat."""
 
+    def check(self) -> None:
+        super().check()
+        check_width("width", self.width, self.heads)
+        checks.integer("depth", self.depth, low=1)
+        checks.number("mlp_ratio", self.mlp_ratio, low=1 / self.width)
+        check_cutoff("cutoff", self.cutoff)
+        check_cutoff("convolution_cutoff", self.convolution_cutoff)
 
-@dataclass(frozen=True)
-class PlanarTransformerConfig(SphericalTransformerConfig):
-    """The planar counterpart: 3x3 convolutions, 7x7 windows. 532,480 parameters (local)."""
-
-    convolution: Literal["spherical", "planar"] = "planar"
-    attention: Literal["spherical", "planar"] = "planar"
-    norm: Literal["instance", "plain_instance", "layer"] = "layer"
-
-
-class SphericalTransformer(Model):
-    """Encoder, blocks, decoder."""
-
-    Config = SphericalTransformerConfig
-
-    def __init__(self, config: SphericalTransformerConfig) -> None:
-        super().__init__(config)
-        grid = self.grid
-        latent = coarser(grid) if config.latent_grid is None else Grid.from_name(config.latent_grid)
-        config = dataclasses.replace(
-            config,
+    def resolved(self, grid: Grid) -> "TransformerConfig":
+        latent = coarser(grid) if self.latent_grid is None else Grid.from_name(self.latent_grid)
+        return replace(
+            super().resolved(grid),
+            upsampling=self.upsampling or self.convolution,
             latent_grid=latent.name,
-            cutoff=latent.cutoff(config.window) if config.cutoff is None else config.cutoff,
+            cutoff=attention_cutoff(self, latent) if self.cutoff is None else self.cutoff,
             convolution_cutoff=(
-                filter_cutoff(config, grid, latent, grid)
-                if config.convolution_cutoff is None
-                else config.convolution_cutoff
+                filter_cutoff(self, grid, latent, grid)
+                if self.convolution_cutoff is None
+                else self.convolution_cutoff
             ),
         )
-        self.config = config
+
+
+class Transformer(Network):
+    """Encoder, blocks, decoder."""
+
+    Config = TransformerConfig
+    config: TransformerConfig
+
+    def __init__(
+        self, config: TransformerConfig, grid: Grid | str, in_channels: int, out_channels: int
+    ) -> None:
+        super().__init__(config, grid, in_channels, out_channels)
+        config, grid = self.config, self.grid
+        assert config.latent_grid is not None
+        latent = Grid.from_name(config.latent_grid)
         width, cutoff = config.width, config.convolution_cutoff
         self.encoder = make_convolution(
-            config, config.in_channels, width, grid, latent, cutoff=cutoff, kernel=3
+            config, in_channels, width, grid, latent, cutoff=cutoff, kernel=3
         )
         self.position = make_position(config.position, width, latent)
         self.blocks = nn.ModuleList(
@@ -82,29 +100,30 @@ class SphericalTransformer(Model):
                 config,
                 width,
                 latent,
-                config.heads,
-                cutoff=config.cutoff,
                 feed_forward=Mlp(width, round(width * config.mlp_ratio), dropout=config.dropout),
+                attention=make_attention(config, width, latent, config.heads, config.cutoff),
                 drop_path=rate,
             )
             for rate in drop_path_rates(config, config.depth)
         )
-        self.upsample = Resample(latent, grid)
+        self.upsample = make_upsampling(config, latent, grid)
         self.decoder = make_convolution(
-            config, width, config.out_channels, grid, grid, cutoff=cutoff, kernel=3
+            config, width, out_channels, grid, grid, cutoff=cutoff, kernel=3
         )
+        self.end_in(self.decoder)
 
-    def predict(self, x: Tensor) -> Tensor:
+    def branch(self, x: Tensor) -> Tensor:
         latent = self.run_blocks(self.blocks, self.position, self.encoder(x))
         if isinstance(self.decoder, DiscoConv):
             return self.decoder.after(self.upsample, latent)
         return self.decoder(self.upsample(latent))
 
-    def moved(self, grid: str) -> ModelConfig:
-        return dataclasses.replace(self.config, grid=grid, latent_grid=None)
-
-
-class PlanarTransformer(SphericalTransformer):
-    """The same with planar convolutions and attention."""
-
-    Config = PlanarTransformerConfig
+    def place(self, grid: Grid, latent_grid: Grid | None = None) -> None:
+        latent = coarser(grid) if latent_grid is None else latent_grid
+        self.grid, self.config = grid, replace(self.config, latent_grid=latent.name)
+        place(self.encoder, grid, latent)
+        place(self.position, latent)
+        place(self.blocks, latent)
+        place(self.upsample, latent, grid)
+        place(self.decoder, grid)
+        place(self.skip, grid)

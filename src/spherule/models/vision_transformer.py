@@ -6,19 +6,18 @@ from typing import Literal
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from spherule import checks
 from spherule.grids import Grid
-from spherule.models.base import Model, ModelConfig
-from spherule.models.parts import drop_path_rates, make_block, make_position
-from spherule.nn import Mlp, Projection
+from spherule.models.config import NetworkConfig, check_width
+from spherule.models.layers import drop_path_rates, make_block, make_position
+from spherule.models.network import Network
+from spherule.nn import Mlp, PlanarAttention, Projection
 
 
 @dataclass(frozen=True)
-class VisionTransformerConfig(ModelConfig):
+class VisionTransformerConfig(NetworkConfig):
     """2x2 patches, learned positions; the grid must be regular and of even size."""
 
-    convolution: Literal["spherical", "planar"] = "planar"
-    attention: Literal["spherical", "planar"] = "planar"
-    local: bool = False
     position: Literal["spectral", "learned", "sequence", "none"] = "learned"
     norm: Literal["instance", "plain_instance", "layer"] = "layer"
     patch: int = 2
@@ -27,42 +26,53 @@ class VisionTransformerConfig(ModelConfig):
     heads: int = 1
     mlp_ratio: float = 2.0
 
+    def check(self) -> None:
+        super().check()
+        check_width("width", self.width, self.heads)
+        self.refuse_harmonics("a VisionTransformer")
+        checks.integer("patch", self.patch, low=1)
+        checks.integer("depth", self.depth, low=1)
+        checks.number("mlp_ratio", self.mlp_ratio, low=1 / self.width)
 
-class VisionTransformer(Model):
+
+class VisionTransformer(Network):
     """Patches in, blocks, patches out."""
 
     Config = VisionTransformerConfig
+    config: VisionTransformerConfig
 
-    def __init__(self, config: VisionTransformerConfig) -> None:
-        super().__init__(config)
-        shape, patch = self.grid.shape, config.patch
+    def __init__(
+        self, config: VisionTransformerConfig, grid: Grid | str, in_channels: int, out_channels: int
+    ) -> None:
+        super().__init__(config, grid, in_channels, out_channels)
+        shape, patch, width = self.grid.shape, config.patch, config.width
         if len(shape) != 2 or any(n % patch for n in shape):
             raise ValueError(
-                f"VisionTransformer: grid={config.grid!r}: rows and columns must be multiples of "
+                f"VisionTransformer: grid={self.grid!r}: rows and columns must be multiples of "
                 f"patch={patch}"
             )
         # The patches' own grid, for the positions: the same family where it halves, else equal
         # cells.
         latent = self.grid.coarsen() if patch == 2 else Grid.fejer(*(n // patch for n in shape))
-        self.encoder = Projection(config.in_channels * patch**2, config.width)
-        self.position = make_position(config.position, config.width, latent)
-        hidden = round(config.width * config.mlp_ratio)
+        self.encoder = Projection(in_channels * patch**2, width)
+        self.position = make_position(config.position, width, latent)
         self.blocks = nn.ModuleList(
             make_block(
                 config,
-                config.width,
+                width,
                 latent,
-                config.heads,
-                cutoff=None,
-                feed_forward=Mlp(config.width, hidden, dropout=config.dropout),
+                feed_forward=Mlp(width, round(width * config.mlp_ratio), dropout=config.dropout),
+                attention=PlanarAttention(
+                    width, latent, heads=config.heads, dropout=config.dropout
+                ),
                 drop_path=rate,
             )
             for rate in drop_path_rates(config, config.depth)
         )
-        self.decoder = Projection(config.width, config.out_channels * patch**2)
+        self.decoder = Projection(width, out_channels * patch**2)
         self.latent_shape = latent.shape
 
-    def predict(self, x: Tensor) -> Tensor:
+    def branch(self, x: Tensor) -> Tensor:
         patches = self.encoder(F.pixel_unshuffle(x, self.config.patch).flatten(2))
         latent = self.run_blocks(
             self.blocks, self.position, patches.unflatten(-1, self.latent_shape)

@@ -1,38 +1,19 @@
 """Attention as layers: projections around the ops."""
 
-import math
 from collections.abc import Iterator
 
-import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from spherule import ops
+from spherule import checks, ops
 from spherule.geometry import Neighborhood
 from spherule.grids import Grid
 from spherule.nn.checks import flat_field
+from spherule.nn.placed import Placed
+from spherule.nn.projection import Projection, merge_heads, split_heads
 
 
-class Projection(nn.Module):
-    """The same linear map at every point, (batch, in, points) to (batch, out, points)."""
-
-    def __init__(self, in_channels: int, out_channels: int, *, bias: bool = False) -> None:
-        super().__init__()
-        bound = 1 / math.sqrt(in_channels)
-        self.weight = nn.Parameter(torch.empty(out_channels, in_channels).uniform_(-bound, bound))
-        self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
-
-    def forward(self, x: Tensor, rows: slice = slice(None)) -> Tensor:
-        bias = None if self.bias is None else self.bias[rows]
-        # A convolution is the fast one of torch's ways to multiply channels-first data on the CPU.
-        return F.conv1d(x, self.weight[rows, :, None], bias)
-
-    def extra_repr(self) -> str:
-        return f"{self.weight.shape[1]}, {self.weight.shape[0]}, bias={self.bias is not None}"
-
-
-class SphericalAttention(nn.Module):
+class SphericalAttention(Placed):
     """Multi-head attention with quadrature weights: global, or within geodesic disks.
 
     Queries come from `x` on `query_grid` (by default `grid`), keys and values from `context` on
@@ -63,11 +44,11 @@ class SphericalAttention(nn.Module):
         super().__init__()
         key_channels = channels if key_channels is None else key_channels
         value_channels = channels if value_channels is None else value_channels
+        checks.integer("heads", heads, low=1)
         for name, width in (("key_channels", key_channels), ("value_channels", value_channels)):
             if width % heads:
                 raise ValueError(f"{name}={width} must be a multiple of heads={heads}")
-        if not 0 <= dropout < 1:
-            raise ValueError(f"dropout={dropout} must be in [0, 1)")
+        checks.number("dropout", dropout, low=0, below=1)
         if dropout and cutoff is not None:
             raise ValueError(
                 f"dropout={dropout} with cutoff={cutoff}: local attention never forms the weights "
@@ -95,7 +76,7 @@ class SphericalAttention(nn.Module):
         self.out = Projection(value_channels, out_channels, bias=bias)
         self.q_norm = nn.RMSNorm(key_channels // heads) if qk_norm else None
         self.k_norm = nn.RMSNorm(key_channels // heads) if qk_norm else None
-        self._place(grid, query_grid)
+        self.place(grid, query_grid)
 
     def forward(
         self,
@@ -126,20 +107,7 @@ class SphericalAttention(nn.Module):
             y = ops.neighborhood_attention(q, k, v, self.neighborhood, key_mask=key_mask)
         return self.out(merge_heads(y)).unflatten(-1, self.query_grid.shape)
 
-    def on(self, grid: Grid, query_grid: Grid | None = None) -> "SphericalAttention":
-        """The same operator, with the same Parameters, on another grid."""
-        twin = SphericalAttention.__new__(SphericalAttention)
-        twin.__dict__.update(self.__dict__)
-        twin._place(grid, query_grid)
-        return twin
-
-    def extra_repr(self) -> str:
-        reach = "global" if self.cutoff is None else f"cutoff={self.cutoff:g}"
-        edge = f", edge_width={self.edge_width:g}" if self.edge_width else ""
-        cross = "" if self.query_grid == self.grid else f", query_grid={self.query_grid.name}"
-        return f"{self.grid.name}, heads={self.heads}, {reach}{edge}{cross}"
-
-    def _place(self, grid: Grid, query_grid: Grid | None) -> None:
+    def place(self, grid: Grid, query_grid: Grid | None = None) -> None:
         self.grid = grid
         self.query_grid = grid if query_grid is None else query_grid
         self.cross = self.query_grid != grid or not self.fused
@@ -148,6 +116,12 @@ class SphericalAttention(nn.Module):
             if self.cutoff is None
             else Neighborhood.disk(self.query_grid, grid, self.cutoff, edge_width=self.edge_width)
         )
+
+    def extra_repr(self) -> str:
+        reach = "global" if self.cutoff is None else f"cutoff={self.cutoff:g}"
+        edge = f", edge_width={self.edge_width:g}" if self.edge_width else ""
+        cross = "" if self.query_grid == self.grid else f", query_grid={self.query_grid.name}"
+        return f"{self.grid.name}, heads={self.heads}, {reach}{edge}{cross}"
 
     def _project(self, x: Tensor, context: Tensor | None) -> Iterator[Tensor]:
         if not self.fused:
@@ -160,70 +134,3 @@ class SphericalAttention(nn.Module):
             first = self.widths[0]
             yield self.qkv(x, slice(0, first))
             yield from self.qkv(context, slice(first, None)).split(self.widths[1:], dim=1)
-
-
-class PlanarAttention(nn.Module):
-    """The baseline that takes the grid for a plane: all points alike, global or in a window.
-
-    `window=7` attends to 7x7 points, shifted inside at the borders; they do not wrap.
-    """
-
-    def __init__(
-        self,
-        channels: int,
-        grid: Grid,
-        *,
-        heads: int = 1,
-        window: int | None = None,
-        out_bias: bool = False,
-        dropout: float = 0.0,
-    ) -> None:
-        super().__init__()
-        if channels % heads:
-            raise ValueError(f"channels={channels} must be a multiple of heads={heads}")
-        if window is not None and not grid.regular:
-            raise ValueError(
-                f"window={window} needs rows and columns, which {grid!r} does not have"
-            )
-        if dropout and window is not None:
-            raise ValueError(
-                f"dropout={dropout} with window={window}: only global attention has it"
-            )
-        self.channels = channels
-        self.grid = grid
-        self.heads = heads
-        self.window = window
-        self.dropout = dropout
-        self.neighborhood = None
-        if window is not None:
-            rows, columns = grid.shape
-            self.neighborhood = Neighborhood.window((rows, columns), (window, window))
-        self.qkv = Projection(channels, 3 * channels)
-        self.out = Projection(channels, channels, bias=out_bias)
-
-    def forward(
-        self, x: Float[Tensor, "batch channels ..."]
-    ) -> Float[Tensor, "batch channels ..."]:
-        flat = flat_field(self, "x", x, self.channels, self.grid)
-        q, k, v = (split_heads(part, self.heads) for part in self.qkv(flat).chunk(3, dim=1))
-        if self.neighborhood is None:
-            dropout = self.dropout if self.training else 0.0
-            q, k, v = (part.contiguous() for part in (q, k, v))
-            y = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout)
-        else:
-            y = ops.neighborhood_attention(q, k, v, self.neighborhood)
-        return self.out(merge_heads(y)).unflatten(-1, self.grid.shape)
-
-    def extra_repr(self) -> str:
-        reach = "global" if self.window is None else f"window={self.window}"
-        return f"{self.grid.name}, heads={self.heads}, {reach}"
-
-
-def split_heads(x: Float[Tensor, "batch channels points"], heads: int) -> Tensor:
-    """(batch, channels, points) to (batch, heads, points, dim), a view."""
-    return x.unflatten(1, (heads, -1)).mT
-
-
-def merge_heads(x: Float[Tensor, "batch heads points dim"]) -> Tensor:
-    """(batch, heads, points, dim) to (batch, channels, points)."""
-    return x.mT.flatten(1, 2)

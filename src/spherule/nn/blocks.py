@@ -4,7 +4,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from spherule.nn.attention import Projection
+from spherule import checks
+from spherule.nn.projection import Projection
 
 
 class DropPath(nn.Module):
@@ -12,8 +13,7 @@ class DropPath(nn.Module):
 
     def __init__(self, rate: float) -> None:
         super().__init__()
-        if not 0 <= rate < 1:
-            raise ValueError(f"drop_path={rate} must be in [0, 1)")
+        checks.number("drop_path", rate, low=0, below=1)
         self.rate = rate
 
     def forward(self, x: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch ..."]:

@@ -1,20 +1,19 @@
 """DISCO convolution as a layer."""
 
-import copy
 import math
-import operator
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import conv1d
 
-from spherule import ops
+from spherule import checks, ops
 from spherule.geometry.filters import Stencil
 from spherule.grids import Grid
+from spherule.nn.placed import Placed
 
 
-class DiscoConv(nn.Module):
+class DiscoConv(Placed):
     """Convolution on the sphere, from `grid` to `out_grid`, with filters that are learned
     combinations of hats on a geodesic disk: one in the centre, `angles` at each of `radii`
     distances.
@@ -44,8 +43,7 @@ class DiscoConv(nn.Module):
         super().__init__()
         counts = {"in_channels": in_channels, "out_channels": out_channels, "groups": groups}
         for name, count in counts.items():
-            if operator.index(count) < 1:
-                raise ValueError(f"DiscoConv: {name}={count} must be at least 1")
+            checks.integer(name, count, low=1)
         if in_channels % groups or out_channels % groups:
             raise ValueError(
                 f"DiscoConv: groups={groups} must divide in_channels={in_channels} and "
@@ -91,20 +89,14 @@ class DiscoConv(nn.Module):
         y = ops.disco(parts, each_its_hat.expand(out_channels, hats, hats), self.stencil)
         return self._biased(y)
 
-    def on(self, grid: Grid, out_grid: Grid | None = None) -> "DiscoConv":
-        """The same operator between other grids: it shares the Parameters and keeps the cutoff."""
+    def place(self, grid: Grid, out_grid: Grid | None = None) -> None:
         s = self.stencil
         if out_grid is None and s.in_grid != s.out_grid:
             raise ValueError(
                 f"DiscoConv: out_grid is needed; this layer goes from {s.in_grid!r} to "
                 f"{s.out_grid!r}"
             )
-        other = copy.copy(self)
-        other._parameters = dict(self._parameters)
-        other.stencil = Stencil.hats(
-            grid, out_grid, cutoff=s.cutoff, radii=s.radii, angles=s.angles
-        )
-        return other
+        self.stencil = Stencil.hats(grid, out_grid, cutoff=s.cutoff, radii=s.radii, angles=s.angles)
 
     def _biased(self, y: Tensor) -> Tensor:
         if self.bias is None:

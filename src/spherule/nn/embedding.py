@@ -1,17 +1,16 @@
 """Position embeddings: each adds something to a field (batch, channels, *grid.shape)."""
 
-import math
-
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from spherule.geometry.harmonics import legendre_rows
+from spherule.geometry.harmonics import real_harmonics
 from spherule.grids import Grid
+from spherule.nn.placed import Bound, Placed
 
 
-class _Embedding(nn.Module):
+class _Embedding(Placed):
     embedding: Tensor
 
     def forward(
@@ -25,23 +24,15 @@ class SpectralEmbedding(_Embedding):
 
     def __init__(self, channels: int, grid: Grid) -> None:
         super().__init__()
-        lmax = math.isqrt(max(channels - 1, 0))
-        theta, phi = grid.point_theta, grid.point_phi
-        harmonics = []
-        for l, row in enumerate(legendre_rows(lmax, grid.theta)):
-            p = np.repeat(row, grid.nphi, axis=-1)
-            for m in range(-l, l + 1):
-                wave = np.cos(m * phi) if m >= 0 else np.sin(-m * phi)
-                scale = 1.0 if m == 0 else math.sqrt(2) * (-1) ** m
-                harmonics.append(scale * p[abs(m)] * wave)
-        table = np.stack(harmonics[:channels]).reshape(channels, *grid.shape)
-        assert theta.size == table[0].size
-        self.register_buffer(
-            "embedding", torch.tensor(table, device="cpu").float(), persistent=False
-        )
+        self.channels = channels
+        self.place(grid)
+
+    def place(self, grid: Grid) -> None:
+        table = real_harmonics(self.channels, grid).reshape(self.channels, *grid.shape)
+        self.set_table("embedding", torch.tensor(table, device="cpu").float())
 
 
-class LearnedEmbedding(_Embedding):
+class LearnedEmbedding(Bound, _Embedding):
     """A Parameter a point and channel: bound to its grid."""
 
     def __init__(self, channels: int, grid: Grid) -> None:
@@ -49,7 +40,7 @@ class LearnedEmbedding(_Embedding):
         self.embedding = nn.Parameter(0.02 * torch.randn(channels, *grid.shape))
 
 
-class SequenceEmbedding(_Embedding):
+class SequenceEmbedding(Bound, _Embedding):
     """Sines and cosines of the point's place in the sequence, at frequencies from 1 to 1e-4."""
 
     def __init__(self, channels: int, grid: Grid) -> None:
@@ -58,6 +49,4 @@ class SequenceEmbedding(_Embedding):
         angle = np.arange(grid.size) * frequency[:, None]
         table = np.where(np.arange(channels)[:, None] % 2, np.cos(angle), np.sin(angle))
         table = table.reshape(channels, *grid.shape)
-        self.register_buffer(
-            "embedding", torch.tensor(table, device="cpu").float(), persistent=False
-        )
+        self.set_table("embedding", torch.tensor(table, device="cpu").float())

@@ -7,9 +7,10 @@ from torch import Tensor, nn
 
 from spherule.grids import Grid
 from spherule.nn.checks import flat_field
+from spherule.nn.placed import Placed
 
 
-class SphericalInstanceNorm(nn.Module):
+class SphericalInstanceNorm(Placed):
     """Each channel of each sample to mean 0 and variance 1 over the sphere, then scaled and
     shifted.
 
@@ -21,12 +22,15 @@ class SphericalInstanceNorm(nn.Module):
 
     def __init__(self, channels: int, grid: Grid, *, eps: float = 1e-5) -> None:
         super().__init__()
-        self.grid = grid
         self.eps = eps
         self.weight = nn.Parameter(torch.ones(channels))
         self.bias = nn.Parameter(torch.zeros(channels))
+        self.place(grid)
+
+    def place(self, grid: Grid) -> None:
+        self.grid = grid
         weights = torch.tensor(grid.weights / grid.weights.sum(), device="cpu").flatten()
-        self.register_buffer("weights", weights.float(), persistent=False)
+        self.set_table("weights", weights.float())
 
     def forward(
         self, x: Float[Tensor, "batch channels ..."]
@@ -37,13 +41,6 @@ class SphericalInstanceNorm(nn.Module):
         variance = centred.square() @ weights
         scale = self.weight * (variance + self.eps).rsqrt()
         return torch.addcmul(self.bias[:, None], centred, scale[..., None]).view_as(x)
-
-
-class PlainInstanceNorm(nn.GroupNorm):
-    """Instance norm with all points alike, whatever area they stand for."""
-
-    def __init__(self, channels: int) -> None:
-        super().__init__(channels, channels)
 
 
 class ChannelNorm(nn.LayerNorm):

@@ -1,4 +1,6 @@
-"""The convolution of the planar baselines: zeros beyond every border, the date line included."""
+"""The layers of the planar baselines, which take the grid for an image: all points alike, and every
+border a border, the date line included.
+"""
 
 import math
 
@@ -7,13 +9,17 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from spherule import checks, ops
+from spherule.geometry import Neighborhood
 from spherule.grids import Grid
 from spherule.nn.checks import flat_field
+from spherule.nn.placed import Bound
+from spherule.nn.projection import Projection, merge_heads, split_heads
 
 
-class PlanarConv(nn.Module):
+class PlanarConv(Bound):
     """A square kernel on rows and columns, at every point or, onto a grid of half the size, every
-    second.
+    second; zeros beyond the borders.
     """
 
     def __init__(
@@ -64,3 +70,95 @@ class PlanarConv(nn.Module):
         out, fan_in = self.weight.shape[:2]
         grids = f"{self.grid.name} -> {self.out_grid.name}"
         return f"{fan_in * self.groups}, {out}, {grids}, kernel={self.kernel}"
+
+
+class PlanarAttention(Bound):
+    """The baseline that takes the grid for a plane: all points alike, global or in a window.
+
+    `window=7` attends to 7x7 points, shifted inside at the borders; they do not wrap.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        grid: Grid,
+        *,
+        heads: int = 1,
+        window: int | None = None,
+        out_bias: bool = False,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        checks.number("dropout", dropout, low=0, below=1)
+        if channels % checks.integer("heads", heads, low=1):
+            raise ValueError(f"channels={channels} must be a multiple of heads={heads}")
+        if window is not None and not grid.regular:
+            raise ValueError(
+                f"window={window} needs rows and columns, which {grid!r} does not have"
+            )
+        if dropout and window is not None:
+            raise ValueError(
+                f"dropout={dropout} with window={window}: only global attention has it"
+            )
+        self.channels = channels
+        self.grid = grid
+        self.heads = heads
+        self.window = window
+        self.dropout = dropout
+        self.neighborhood = None
+        if window is not None:
+            rows, columns = grid.shape
+            self.neighborhood = Neighborhood.window((rows, columns), (window, window))
+        self.qkv = Projection(channels, 3 * channels)
+        self.out = Projection(channels, channels, bias=out_bias)
+
+    def forward(
+        self, x: Float[Tensor, "batch channels ..."]
+    ) -> Float[Tensor, "batch channels ..."]:
+        flat = flat_field(self, "x", x, self.channels, self.grid)
+        q, k, v = (split_heads(part, self.heads) for part in self.qkv(flat).chunk(3, dim=1))
+        if self.neighborhood is None:
+            dropout = self.dropout if self.training else 0.0
+            q, k, v = (part.contiguous() for part in (q, k, v))
+            y = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout)
+        else:
+            y = ops.neighborhood_attention(q, k, v, self.neighborhood)
+        return self.out(merge_heads(y)).unflatten(-1, self.grid.shape)
+
+    def extra_repr(self) -> str:
+        reach = "global" if self.window is None else f"window={self.window}"
+        return f"{self.grid.name}, heads={self.heads}, {reach}"
+
+
+class PlainInstanceNorm(Bound, nn.GroupNorm):
+    """Instance norm with all points alike, whatever area they stand for."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__(channels, channels)
+
+    def forward(
+        self, x: Float[Tensor, "batch channels ..."]
+    ) -> Float[Tensor, "batch channels ..."]:
+        # Not torch.nn.functional's, which refuses a single point.
+        return torch.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
+
+
+class PlanarResample(Bound):
+    """Bilinear resampling as images are resized: cells on cells, the outermost ones continued."""
+
+    def __init__(self, source: Grid, target: Grid) -> None:
+        super().__init__()
+        for which in (source, target):
+            if not which.regular:
+                raise ValueError(
+                    f"PlanarResample needs rows and columns, which {which!r} does not have"
+                )
+        self.source, self.target = source, target
+
+    def forward(
+        self, x: Float[Tensor, "batch channels lat lon"]
+    ) -> Float[Tensor, "batch channels lat2 lon2"]:
+        return F.interpolate(x, self.target.shape, mode="bilinear")
+
+    def extra_repr(self) -> str:
+        return f"{self.source.name} -> {self.target.name}"

@@ -2,27 +2,31 @@
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from spherule.geometry.interpolation import bilinear_entries
 from spherule.grids import Grid
+from spherule.nn.placed import Placed
 from spherule.ops.sparse import SparseMap, sparse_map
 
 
-class Resample(nn.Module):
+class Resample(Placed):
     """`ops.resample` between two fixed grids."""
 
     weight: Tensor
 
     def __init__(self, source: Grid, target: Grid) -> None:
         super().__init__()
+        self.place(source, target)
+
+    def place(self, source: Grid, target: Grid) -> None:
         self.source, self.target = source, target
         entries = bilinear_entries(source, target.point_theta, target.point_phi)
         matrix = SparseMap.build(
             *entries, (target.size, source.size), torch.float32, torch.device("cpu")
         )
         for name, tensor in matrix._asdict().items():
-            self.register_buffer(name, tensor, persistent=False)
+            self.set_table(name, tensor)
 
     def forward(
         self, x: Float[Tensor, "batch channels ..."]

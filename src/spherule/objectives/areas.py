@@ -67,5 +67,5 @@ def area_weights(grid: Grid, dtype: torch.dtype, device: torch.device) -> Tensor
 
 
 def ratio(part: Tensor, whole: Tensor) -> Tensor:
-    """part / whole, 0 where there is no whole, with gradient 0 there."""
-    return torch.where(whole > 0, part / torch.where(whole > 0, whole, 1.0), 0.0)
+    """part / whole; where there is no whole, the part, which is 0 then or NaN."""
+    return part / torch.where(whole == 0, 1.0, whole)

@@ -11,6 +11,7 @@ from torch import Tensor
 from spherule.geometry.differences import at_poles, shear_entries, slope_entries
 from spherule.geometry.interpolation import Entries
 from spherule.grids import Grid
+from spherule.ops.ring_groups import ring_groups
 from spherule.ops.sparse import SparseMap
 
 
@@ -23,17 +24,17 @@ def shear(u: Tensor, grid: Grid, *, spectral: bool) -> Tensor:
     """d_phi u / sin(theta): by FFT ring by ring, or by finite differences."""
     if not spectral or u.numel() == 0:  # MKL's FFT refuses an empty batch
         return _map(shear_entries, grid, u.dtype, u.device)(u)
-    rings = _rings(grid, u.dtype, u.device)
+    rings, factors = ring_groups(grid, u.device), _factors(grid, u.dtype, u.device)
     parts = []
-    for group in rings.groups:
+    for group, order, scale in zip(rings.groups, factors.order, factors.scale, strict=True):
         orders = torch.fft.rfft(u[..., group.points].unflatten(-1, (-1, group.nphi)))
-        east = torch.fft.irfft(1j * group.order * orders, group.nphi)
-        parts.append((east * group.scale).flatten(-2))
-    east = parts[0] if len(parts) == 1 else torch.cat(parts, -1)[..., rings.place]
-    if rings.poles is None:
+        east = torch.fft.irfft(1j * order * orders, group.nphi)
+        parts.append((east * scale).flatten(-2))
+    east = parts[0] if len(parts) == 1 else torch.cat(parts, -1)[..., rings.point_order]
+    if factors.poles is None:
         return east
     limit = _map(shear_entries, grid, u.dtype, u.device)(u)
-    return torch.where(rings.poles, limit, east)
+    return torch.where(factors.poles, limit, east)
 
 
 def eroded(mask: Tensor, grid: Grid) -> Tensor:
@@ -59,39 +60,30 @@ def _map(
     return SparseMap.build(row, column, weight, (grid.size, grid.size), dtype, device)
 
 
-class _Group(NamedTuple):
-    """Rings of as many points, which share an FFT."""
+class _Factors(NamedTuple):
+    """What turns ring spectra into shears, by group of rings."""
 
-    nphi: int
-    points: slice | Tensor
-    order: Tensor
-    scale: Tensor
-
-
-class _Rings(NamedTuple):
-    groups: list[_Group]
-    place: Tensor
-    """Of each point among those of the groups, one after the other."""
+    order: list[Tensor]
+    scale: list[Tensor]
     poles: Tensor | None
+    """Points at a pole, where there are any."""
 
 
 @lru_cache(maxsize=32)
 @torch.inference_mode(False)
-def _rings(grid: Grid, dtype: torch.dtype, device: torch.device) -> _Rings:
+def _factors(grid: Grid, dtype: torch.dtype, device: torch.device) -> _Factors:
     poles = at_poles(grid)
-    scale = 1 / np.where(poles, 1.0, np.sin(grid.theta))
-    counts = np.unique(grid.nphi)
-    groups, all_points = [], []
-    for nphi in counts:
-        rings = np.flatnonzero(grid.nphi == nphi)
-        points = (grid.ringstart[rings, None] + np.arange(nphi)).ravel()
-        order = np.arange(nphi // 2 + 1)
-        if nphi % 2 == 0:
+    sines = torch.tensor(1 / np.where(poles, 1.0, np.sin(grid.theta)), dtype=dtype, device=device)
+    groups = ring_groups(grid, device).groups
+    orders = []
+    for group in groups:
+        order = torch.arange(group.nphi // 2 + 1, dtype=dtype, device=device)
+        if group.nphi % 2 == 0:
             order[-1] = 0  # the highest order of an even ring has no derivative at the points
-        everything = slice(None) if counts.size == 1 else torch.tensor(points, device=device)
-        numbers = (torch.tensor(a, dtype=dtype, device=device) for a in (order, scale[rings, None]))
-        groups.append(_Group(int(nphi), everything, *numbers))
-        all_points.append(points)
-    place = torch.tensor(np.argsort(np.concatenate(all_points)), device=device)
+        orders.append(order)
     at_pole = torch.tensor(np.repeat(poles, grid.nphi), device=device)
-    return _Rings(groups, place, at_pole if poles.any() else None)
+    return _Factors(
+        orders,
+        [sines[group.rings, None] for group in groups],
+        at_pole if poles.any() else None,
+    )

@@ -2,8 +2,8 @@
 
 Fields are `(batch, channels, *grid.shape)`. A `mask` is True where a point counts and has the shape
 `(*grid.shape)`, `(batch, *grid.shape)` or `(batch, 1, *grid.shape)`; the weights are renormalised
-over it. What it hides may be anything, NaN too. A sample that is hidden whole has loss 0 and
-gradient 0.
+over it. What it hides may be anything, NaN too; a NaN that is seen makes its sample's loss NaN. A
+sample that is hidden whole has loss 0 and gradient 0.
 """
 
 import torch
@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
+from spherule.checks import number
 from spherule.grids import Grid
 from spherule.objectives.areas import area_weights, flat_mask, flat_pair, mean_over, ratio
 from spherule.objectives.derivatives import eroded, shear, slope
@@ -52,7 +53,8 @@ def l2(
     error, seen = _error(prediction, target, grid, mask)
     square = mean_over(error.square(), grid, seen)
     # The root's slope at 0 is infinite: there the gradient is 0.
-    return torch.where(square > 0, torch.where(square > 0, square, 1.0).sqrt(), 0.0).mean(1)
+    zero = square == 0
+    return torch.where(zero, 0.0, torch.where(zero, 1.0, square).sqrt()).mean(1)
 
 
 def sobolev(
@@ -70,6 +72,7 @@ def sobolev(
     """
     error, seen = _error(prediction, target, grid, mask)
     size = shear(error, grid, spectral=seen is None).abs() + slope(error, grid).abs()
+    size = size + 0 * error  # a NaN that no difference meets, on a single point, is NaN too
     return mean_over(size, grid, None if seen is None else eroded(seen, grid)).mean(1)
 
 
@@ -82,6 +85,7 @@ def depth_loss(
     sobolev_weight: float = 0.1,
 ) -> Float[Tensor, "batch"]:
     """L1 plus a part of the Sobolev semi-norm, which keeps edges sharp."""
+    number("sobolev_weight", sobolev_weight)
     return l1(prediction, target, grid, mask=mask) + sobolev_weight * sobolev(
         prediction, target, grid, mask=mask
     )
@@ -102,6 +106,7 @@ def cross_entropy(
     Class weights multiply the area of their pixels, in the sum and in what it is divided by. Points
     labelled `ignore` do not count.
     """
+    number("label_smoothing", label_smoothing, low=0, high=1)
     require_points("logits", logits, grid)
     require_points("labels", labels, grid)
     batch, classes = logits.shape[:2]
@@ -123,7 +128,7 @@ def cross_entropy(
         )
     weights = None if class_weights is None else class_weights.to(scores)
     entropy = F.cross_entropy(
-        scores,
+        scores.where(counts[:, None], 0.0),  # a hidden NaN would reach the gradients
         flat.where(counts, -100),
         weight=weights,
         ignore_index=-100,

@@ -1,16 +1,19 @@
 """Metrics of segmentations, all from one confusion matrix of areas."""
 
+import math
+
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
+from spherule.checks import integer
 from spherule.grids import Grid
 from spherule.objectives.areas import area_weights, flat_mask, ratio
 from spherule.ops.checks import require_points
 
 
 def confusion(
-    predicted_labels: Int64[Tensor, "batch ..."],
+    predicted: Int64[Tensor, "batch ..."] | Float[Tensor, "batch classes ..."],
     labels: Int64[Tensor, "batch ..."],
     classes: int,
     grid: Grid,
@@ -20,23 +23,32 @@ def confusion(
 ) -> Float[Tensor, "batch classes classes"]:
     """The part of the sphere that is of class [true, predicted], float64.
 
-    Over what the mask leaves and what is not labelled `ignore` it sums to 1, and to 0 where nothing
-    is left.
+    `predicted` are classes, or a model's scores of them, of which the highest counts; a score that
+    is NaN, where it counts, makes its sample's matrix NaN. Over what the mask leaves and what is
+    not labelled `ignore` a matrix sums to 1, and to 0 where nothing is left.
     """
-    for name, values in (("predicted_labels", predicted_labels), ("labels", labels)):
+    for name, values in (("predicted", predicted), ("labels", labels)):
         require_points(name, values, grid)
-    if predicted_labels.shape != labels.shape or labels.ndim != 1 + len(grid.shape):
+    integer("classes", classes, low=1)
+    scores = predicted if predicted.is_floating_point() else None
+    wanted = labels.shape if scores is None else (labels.shape[0], classes, *grid.shape)
+    if labels.ndim != 1 + len(grid.shape) or predicted.shape != wanted:
         raise ValueError(
-            f"predicted_labels {tuple(predicted_labels.shape)} and labels {tuple(labels.shape)}: "
-            f"expected (batch, ...) on {grid!r}"
+            f"predicted {tuple(predicted.shape)} and labels {tuple(labels.shape)}: expected "
+            f"(batch, ...), or scores (batch, {classes}, ...), and (batch, ...) on {grid!r}"
         )
-    predicted, true = predicted_labels.flatten(1), labels.flatten(1)
+    if scores is not None:
+        predicted = scores.argmax(1)
+    for name, values in (("predicted", predicted), ("labels", labels)):
+        if values.dtype != torch.int64:
+            raise TypeError(f"{name}: expected int64, the number of a class, got {values.dtype}")
+    predicted, true = predicted.flatten(1), labels.flatten(1)
     batch = true.shape[0]
     seen = flat_mask(mask, batch, 1, grid)
     counts = torch.ones_like(true, dtype=torch.bool) if seen is None else seen[:, 0].expand_as(true)
     if ignore is not None:
         counts = counts & (true != ignore)
-    for name, values in (("predicted_labels", predicted), ("labels", true)):
+    for name, values in (("predicted", predicted), ("labels", true)):
         outside = counts & ((values < 0) | (values >= classes))
         if outside.any():
             raise ValueError(f"{name}: {int(values[outside][0])} is no class of {classes}")
@@ -45,7 +57,11 @@ def confusion(
     sample = torch.arange(batch, device=true.device)[:, None]
     place = torch.where(counts, (sample * classes + true) * classes + predicted, 0)
     total = torch.bincount(place.flatten(), area.flatten(), minlength=batch * classes**2)
-    return total.reshape(batch, classes, classes)
+    matrix = total.reshape(batch, classes, classes)
+    if scores is not None:
+        broken = (scores.isnan().any(1).flatten(1) & counts).any(1)
+        matrix = matrix.masked_fill(broken[:, None, None], math.nan)
+    return matrix
 
 
 def pixel_accuracy(

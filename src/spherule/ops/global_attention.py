@@ -9,9 +9,10 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from spherule.checks import instance
 from spherule.grids import Grid
 from spherule.ops import flash
-from spherule.ops.neighborhood_attention import check_qkv
+from spherule.ops.checks import require_qkv
 
 # Each slice has its own gradients of all keys and values until they are added.
 _MOST_SLICES = 16
@@ -59,9 +60,8 @@ def global_attention(
     `return_lse` leave torch's fused kernel: both hold all scores in memory. On GPUs, 16 bits
     without mask and `return_lse` take torch's flash kernel.
     """
-    if not isinstance(key_grid, Grid):
-        raise TypeError(f"key_grid: expected a Grid, got {type(key_grid).__name__}")
-    check_qkv(q, k, v, key_mask)
+    instance("key_grid", key_grid, Grid)
+    require_qkv(q, k, v, key_mask)
     if k.shape[2] != key_grid.size:
         raise ValueError(f"k has {k.shape[2]} points, but {key_grid!r} has {key_grid.size}")
     kind, dtype = q.device.type, q.dtype
@@ -154,8 +154,8 @@ def _explicit(
     s = q @ k.transpose(-1, -2) * scale
     if log_w is not None:
         s = s + log_w
-    lse = s.logsumexp(dim=-1)
-    return F.dropout((s - lse[..., None]).exp(), dropout_p) @ v, lse
+    # Not exp(s - lse): where logits are large, the digits of lse are too few to normalize.
+    return F.dropout(s.softmax(dim=-1), dropout_p) @ v, s.logsumexp(dim=-1)
 
 
 def _log_weights(grid: Grid, key_mask: Tensor | None, like: Tensor) -> Tensor | None:

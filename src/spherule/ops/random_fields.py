@@ -7,6 +7,7 @@ from jaxtyping import Complex, Float, Shaped
 from torch import Tensor
 
 from spherule.grids import Grid
+from spherule.ops.checks import require_floats
 from spherule.ops.sht import isht
 
 
@@ -41,11 +42,9 @@ def random_coeffs(
     """Independent Gaussian coefficients with E|a_lm|^2 = C_l, in the spectrum's precision and on
     its device.
     """
-    if spectrum.ndim != 1 or not spectrum.dtype.is_floating_point:
-        raise ValueError(
-            f"spectrum: expected C_l, one float a degree, got {spectrum.dtype} "
-            f"{tuple(spectrum.shape)}"
-        )
+    require_floats(spectrum=spectrum)
+    if spectrum.ndim != 1 or spectrum.shape[0] == 0:
+        raise ValueError(f"spectrum: expected C_l, one float a degree, got {tuple(spectrum.shape)}")
     if not bool((spectrum >= 0).all()):
         raise ValueError("spectrum: C_l must be >= 0")
     n = spectrum.shape[0]

@@ -8,6 +8,7 @@ from jaxtyping import Shaped
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from spherule.geometry.rotations import about_z, rotation_matrix
 from spherule.ops.checks import require_coeffs
 
 
@@ -20,7 +21,8 @@ def rotate(
     gamma).
     """
     require_coeffs("coeffs", coeffs)
-    alpha, beta, gamma = _euler_angles(_rotation(R))
+    matrix = R.detach().cpu().numpy() if isinstance(R, Tensor) else R
+    alpha, beta, gamma = _euler_angles(rotation_matrix("R", matrix))
     lmax = coeffs.shape[-1] - 1
     order = np.arange(lmax + 1)
     first, last = (
@@ -33,24 +35,10 @@ def rotate(
     for l, d in enumerate(_wigner(lmax, beta)):
         positive = turned[..., l, : l + 1]
         negative = (sign[1 : l + 1] * positive[..., 1:].conj()).flip(-1)
-        matrix = torch.tensor(d[l:], dtype=coeffs.dtype, device=coeffs.device)
-        row = torch.cat([negative, positive], dim=-1) @ matrix.T
+        wigner = torch.tensor(d[l:], dtype=coeffs.dtype, device=coeffs.device)
+        row = torch.cat([negative, positive], dim=-1) @ wigner.T
         degrees.append(torch.nn.functional.pad(row, (0, lmax - l)))
     return torch.stack(degrees, dim=-2) * last
-
-
-def _rotation(R: ArrayLike | Tensor) -> NDArray[np.float64]:
-    matrix = np.asarray(R.detach().cpu() if isinstance(R, Tensor) else R, dtype=np.float64)
-    if matrix.shape != (3, 3):
-        raise ValueError(f"R: expected a rotation matrix (3, 3), got {matrix.shape}")
-    if not np.allclose(matrix @ matrix.T, np.eye(3), rtol=0, atol=1e-5):
-        raise ValueError(
-            f"R: expected a rotation matrix; R R^T differs from 1 by "
-            f"{np.abs(matrix @ matrix.T - np.eye(3)).max():.3g}"
-        )
-    if np.linalg.det(matrix) < 0:
-        raise ValueError("R: has determinant -1, a reflection; expected a rotation")
-    return matrix
 
 
 def _euler_angles(R: NDArray[np.float64]) -> tuple[float, float, float]:
@@ -58,8 +46,7 @@ def _euler_angles(R: NDArray[np.float64]) -> tuple[float, float, float]:
     gamma = np.arctan2(R[2, 1], -R[2, 0])
     # alpha from what remains when gamma is undone: near the poles only their sum is determined, and
     # this keeps it.
-    c, s = np.cos(gamma), np.sin(gamma)
-    rest = R @ np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]])
+    rest = R @ about_z(gamma).T
     alpha = np.arctan2(-rest[0, 1], rest[1, 1])
     beta = np.arctan2(np.hypot(R[0, 2], R[1, 2]), R[2, 2])
     return float(alpha), float(beta), float(gamma)

@@ -5,7 +5,6 @@ are those of m >= 0 of a real field: orthonormal, with the Condon-Shortley phase
 """
 
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -15,8 +14,7 @@ from torch import Tensor
 from spherule.geometry.transforms import SCALAR, Basis, continued_analysis
 from spherule.grids import Grid
 from spherule.ops.checks import require_coeffs, require_degree, require_field
-
-Index: TypeAlias = slice | Tensor
+from spherule.ops.ring_groups import ring_groups
 
 
 def sht(
@@ -50,7 +48,7 @@ def isht(coeffs: Shaped[Tensor, "*batch degree order"], grid: Grid) -> Shaped[Te
 
 def to_orders(u: Tensor, grid: Grid, mmax: int) -> Tensor:
     """Sums over each ring's points of u exp(-i m phi): (..., ring, order)."""
-    layout = _layout(grid, u.device)
+    layout = ring_groups(grid, u.device)
     flat = u.reshape(*u.shape[: u.ndim - len(grid.shape)], grid.size)
     if flat.numel() == 0:  # MKL's FFT refuses an empty batch
         return torch.complex(flat, flat)[..., :1, None].expand(
@@ -66,14 +64,15 @@ def to_orders(u: Tensor, grid: Grid, mmax: int) -> Tensor:
             spectra.append(torch.fft.fft(values)[..., order])
     orders = _joined(spectra, -2)[..., layout.ring_order, :]
     phases = _phases(grid, mmax, orders.dtype, u.device)
-    return orders if phases is None else orders * phases.conj()
+    # Not a lazy conjugate: operators of compiled programs would take it for the thing itself.
+    return orders if phases is None else orders * phases.conj_physical()
 
 
 def to_points(orders: Tensor, grid: Grid) -> Tensor:
     """On each ring the real sum over all orders of F_m exp(i m phi), where F_-m is the conjugate of
     F_m.
     """
-    layout = _layout(grid, orders.device)
+    layout = ring_groups(grid, orders.device)
     mmax = orders.shape[-1] - 1
     phases = _phases(grid, mmax, orders.dtype, orders.device)
     orders = orders if phases is None else orders * phases
@@ -139,41 +138,6 @@ def _analysis(
         return _synthesis(basis, grid, lmax, dtype, device), weights
     cell = torch.full((grid.nrings,), 2 * np.pi / grid.shape[1], dtype=dtype, device=device)
     return torch.from_numpy(table).to(device, dtype), cell
-
-
-class _Group(NamedTuple):
-    """Rings with the same number of points, which share an FFT."""
-
-    rings: Index
-    points: Index
-    nphi: int
-
-
-class _Layout(NamedTuple):
-    groups: list[_Group]
-    ring_order: Index
-    point_order: Index
-
-
-@lru_cache(maxsize=64)
-@torch.inference_mode(False)  # made in inference, used in training too
-def _layout(grid: Grid, device: torch.device) -> _Layout:
-    every = slice(None)
-    if np.all(grid.nphi == grid.nphi[0]):
-        return _Layout([_Group(every, every, int(grid.nphi[0]))], every, every)
-    groups, all_rings, all_points = [], [], []
-    for nphi in np.unique(grid.nphi):
-        rings = np.flatnonzero(grid.nphi == nphi)
-        points = (grid.ringstart[rings, None] + np.arange(nphi)).ravel()
-        ring_index, point_index = (torch.tensor(i, device=device) for i in (rings, points))
-        groups.append(_Group(ring_index, point_index, int(nphi)))
-        all_rings.append(rings)
-        all_points.append(points)
-    ring_order, point_order = (
-        torch.tensor(np.argsort(np.concatenate(order)), device=device)
-        for order in (all_rings, all_points)
-    )
-    return _Layout(groups, ring_order, point_order)
 
 
 @lru_cache(maxsize=64)

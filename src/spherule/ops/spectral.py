@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
-from spherule.ops.checks import require_coeffs
+from spherule.ops.checks import require_coeffs, require_floats, require_tensors
 
 
 def spectral_filter(
@@ -12,12 +12,14 @@ def spectral_filter(
 ) -> Shaped[Tensor, "*batch degree order"]:
     """Each degree multiplied by its response: an isotropic convolution."""
     require_coeffs("coeffs", coeffs)
+    require_tensors(coeffs=coeffs, response=response)
+    require_floats(response=response)
     if response.shape != coeffs.shape[-1:]:
         raise ValueError(
             f"response: expected one number a degree, ({coeffs.shape[-1]},), got "
             f"{tuple(response.shape)}"
         )
-    return coeffs * response.to(coeffs.device, coeffs.real.dtype)[:, None]
+    return coeffs * response.to(coeffs.real.dtype)[:, None]
 
 
 def laplacian(

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from spherule.geometry.transforms import SHEAR, SLOPE
 from spherule.grids import Grid
-from spherule.ops.checks import require_coeffs, require_degree, require_field
+from spherule.ops.checks import require_coeffs, require_degree, require_field, require_tensors
 from spherule.ops.sht import to_coeffs, to_orders, to_points, to_rings
 from spherule.ops.spectral import inverse_laplacian
 
@@ -42,6 +42,12 @@ def wind(
     """
     require_coeffs("vorticity", vorticity)
     require_coeffs("divergence", divergence)
+    require_tensors(vorticity=vorticity, divergence=divergence)
+    if vorticity.dtype != divergence.dtype:
+        raise TypeError(
+            f"divergence: expected {vorticity.dtype}, the dtype of vorticity, got "
+            f"{divergence.dtype}"
+        )
     if vorticity.shape != divergence.shape:
         raise ValueError(
             f"vorticity {tuple(vorticity.shape)} and divergence {tuple(divergence.shape)} must "

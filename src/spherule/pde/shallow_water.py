@@ -1,10 +1,4 @@
-"""Shallow water on a rotating sphere.
-
-With V the wind, Phi = g h the geopotential of the fluid's depth and Phi_s that of the ground,
-
-    d vorticity / dt    = -div((vorticity + f) V)
-    d divergence / dt   =  curl((vorticity + f) V) - laplacian(Phi + Phi_s + |V|^2 / 2)
-    d geopotential / dt = -div(Phi V)
+"""Shallow water on a rotating sphere: the equations of `shallow_water_equations`, solved in time.
 
 A state is coefficients (..., 3, lmax + 1, lmax + 1): geopotential, vorticity, divergence.
 """
@@ -20,14 +14,14 @@ from torch import Tensor
 from spherule import ops
 from spherule.grids import Grid
 from spherule.ops.checks import require_coeffs, require_degree
-from spherule.pde.integrators import AB3_REACH, adams_bashforth3
+from spherule.pde.integrators import AdamsBashforth3, Integrator
 from spherule.pde.planet import EARTH, Planet
-from spherule.pde.transform import QuadraticTransform, pack, unpack
+from spherule.pde.shallow_water_equations import ShallowWaterEquations
+from spherule.pde.transform import pack, unpack
 
 VARIABLES = ("geopotential", "vorticity", "divergence")
 UNITS = ("m2 s-2", "s-1", "s-1")
 
-_PRECISION = {torch.float64: torch.complex128, torch.float32: torch.complex64}
 _MEAN = math.sqrt(4 * math.pi)  # the coefficient of degree 0 of a constant 1
 
 
@@ -50,10 +44,11 @@ class ShallowWater:
         damping_time: float | None = None,
         damping_power: int = 4,
         tilt: float = 0.0,
+        integrator: Integrator | None = None,
         dtype: torch.dtype = torch.float64,
         device: torch.device | str = "cpu",
     ) -> None:
-        if dtype not in _PRECISION:
+        if dtype not in (torch.float64, torch.float32):
             raise TypeError(f"dtype={dtype}: expected torch.float64 or torch.float32")
         self.lmax = require_degree("lmax", grid.nrings // 3 if lmax is None else lmax, grid)
         if self.lmax < 1:
@@ -62,24 +57,20 @@ class ShallowWater:
             raise ValueError(f"damping_time={damping_time} must be positive (seconds) or None")
         if damping_power < 1:
             raise ValueError(f"damping_power={damping_power} must be at least 1")
-        self.grid, self.planet, self.dtype = grid, planet, dtype
-        self._transform = QuadraticTransform(
-            self.lmax, radius=planet.radius, dtype=dtype, device=device
-        )
-        degree = torch.arange(self.lmax + 1, dtype=torch.float64)
-        eigenvalue = degree * (degree + 1)
-        self._minus_laplacian = (eigenvalue / planet.radius**2).to(device, dtype)
-        self._coriolis = pack(_coriolis(self.lmax, planet, tilt)[None, None]).to(device, dtype)
-        self._ground: Tensor | None = None
         if topography is not None:
             self._require_state("topography", topography)
-            self._ground = pack(topography[None, None].to(device, _PRECISION[dtype]))[:, :, 0]
-        self._damping: Tensor | None = None
-        if damping_time is not None:
-            rate = (eigenvalue / eigenvalue[-1]) ** damping_power / damping_time
-            # Mass is left alone.
-            fields = torch.tensor([0.0, 1.0, 1.0], dtype=torch.float64)
-            self._damping = (fields[:, None, None] * rate).to(device, dtype)
+        self.grid, self.planet, self.dtype = grid, planet, dtype
+        self.integrator: Integrator = AdamsBashforth3() if integrator is None else integrator
+        self.equations = ShallowWaterEquations(
+            self.lmax,
+            planet=planet,
+            topography=topography,
+            damping_time=damping_time,
+            damping_power=damping_power,
+            tilt=tilt,
+            dtype=dtype,
+            device=device,
+        )
 
     def advance(
         self, state: Complex[Tensor, "*batch 3 degree degree"], dt: float, steps: int
@@ -110,7 +101,6 @@ class ShallowWater:
         if y.numel() == 0:
             yield from itertools.repeat(state, steps // every)
             return
-        # The mean never changes. Out of the transforms, it takes no digits from the rest.
         mean = y[0, 0, 0, :, 0, None] / _MEAN
         average = torch.zeros_like(y)
         average[0, 0, 0, :, 0] = y[0, 0, 0, :, 0]
@@ -122,11 +112,12 @@ class ShallowWater:
                 f"dt={dt} s must be in (0, {limit:.4g}], the CFL limit of gravity waves of "
                 f"{mean.max().sqrt():.4g} m/s at lmax={self.lmax}"
             )
-        start = self._energy(y, mean)
-        run = adams_bashforth3(lambda y: self._tendency(y, mean), y, dt, damping=self._damping)
+        start = self.equations.energy(y, mean)
+        run = self.integrator.states(self.equations.around(mean), y, dt)
         for y in itertools.islice(run, every - 1, steps, every):
             # The energy is conserved; four times as much, or NaN, is an instability.
-            if not bool((self._energy(y, mean) <= 4 * start + 1e-8 * mean[:, 0] ** 2).all()):
+            energy = self.equations.energy(y, mean)
+            if not bool((energy <= 4 * start + 1e-8 * mean[:, 0] ** 2).all()):
                 raise FloatingPointError(
                     f"the run blew up with dt={dt} s; the CFL limit of gravity waves at "
                     f"lmax={self.lmax} is {limit:.4g} s and winds lower it: take a smaller step, "
@@ -154,43 +145,11 @@ class ShallowWater:
         self._require_state("state", state)
         return self._cfl_limit(state[..., 0, 0, 0].real / _MEAN)
 
-    def _tendency(self, y: Tensor, mean: Tensor) -> Tensor:
-        geopotential, vorticity, divergence = y.unbind(2)
-        wind = self._transform.wind(vorticity, divergence)
-        # Geopotential without its mean, and absolute vorticity.
-        scalars = self._transform.scalars(
-            torch.stack([geopotential, vorticity + self._coriolis[:, :, 0]], dim=2)
-        )
-        inflow, stretching, spin = self._transform.tendencies(scalars, wind)
-        east, north = wind.unbind(2)
-        twice_kinetic = self._transform.coeffs(torch.addcmul(east * east, north, north)[:, :, None])
-        head = torch.add(geopotential, twice_kinetic[:, 0], alpha=0.5)
-        if self._ground is not None:
-            head = head + self._ground
-        tendencies = [
-            inflow - mean * divergence,
-            stretching,
-            spin + self._minus_laplacian * head,
-        ]
-        return torch.stack(tendencies, dim=2)
-
-    def _energy(self, y: Tensor, mean: Tensor) -> Tensor:
-        """The mean of Phi |V|^2 + (Phi - mean + Phi_s)^2 at mean depth, one number a state."""
-        y = y.detach()
-        head, vorticity, divergence = y.unbind(2)
-        if self._ground is not None:
-            head = head + self._ground
-        speed = (vorticity**2 + divergence**2) / self._minus_laplacian.clamp(min=1e-30)
-        power = (mean * speed + head**2).sum((1, 3))
-        return (2 * power.sum(0) - power[0]) / (4 * math.pi)
-
     def _cfl_limit(self, mean: Tensor) -> float:
-        """AB3's reach over the frequency of the fastest inertia-gravity wave."""
-        wave = float(self._minus_laplacian[-1]) * float(mean.detach().max())
-        return AB3_REACH / math.sqrt(wave + 4 * self.planet.omega**2)
+        return self.integrator.reach / self.equations.frequency(mean)
 
     def _require_depth(self, y: Tensor, mean: Tensor) -> None:
-        lowest = self._transform.scalars(y.detach()[:, :, 0]).amin((0, 1, 3)) + mean[:, 0]
+        lowest = self.equations.least_geopotential(y, mean)
         if not bool((lowest > 0).all()):
             raise ValueError(
                 f"state: the depth must be positive everywhere, got "
@@ -204,11 +163,3 @@ class ShallowWater:
                 f"{name}: expected coefficients up to lmax={self.lmax}, "
                 f"(..., {self.lmax + 1}, {self.lmax + 1}), got {tuple(coeffs.shape)}"
             )
-
-
-def _coriolis(lmax: int, planet: Planet, tilt: float) -> Tensor:
-    """Coefficients of f = 2 omega (cos(tilt) cos(theta) - sin(tilt) sin(theta) cos(phi))."""
-    coeffs = torch.zeros(lmax + 1, lmax + 1, dtype=torch.complex128)
-    coeffs[1, 0] = 2 * planet.omega * math.cos(tilt) * math.sqrt(4 * math.pi / 3)
-    coeffs[1, 1] = planet.omega * math.sin(tilt) * math.sqrt(8 * math.pi / 3)
-    return coeffs

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from spherule.recipes import tables
-from spherule.recipes.paper import PUBLISHED
+from spherule.recipes.paper import PUBLISHED, Published
 from spherule.recipes.rows import ABLATION, LARGE, ROWS, Row
 from spherule.train import RunConfig
 
@@ -20,8 +20,8 @@ class Recipe:
     name: str
     title: str
     make: Callable[[str], RunConfig]
-    published: float | None
-    """The validation loss that the paper reports."""
+    published: Published | None = None
+    """What the paper reports."""
 
 
 def _table(
@@ -43,6 +43,15 @@ RECIPES: dict[str, Recipe] = {
         *_table("forecast", ROWS, tables.forecast),
     )
 }
+
+
+def add(recipe: Recipe) -> None:
+    """Make a recipe from outside the package known."""
+    if recipe.name in RECIPES:
+        raise ValueError(f"name={recipe.name!r}: there is such a recipe")
+    RECIPES[recipe.name] = recipe
+
+
 SHORT = {"forecast": "forecast/s2-transformer-local"}
 """Names that stand for others."""
 
@@ -64,4 +73,4 @@ def get(name: str) -> RunConfig:
     return replace(run, recipe=f"{base}:{size}", title=f"{recipe.title}, {size}")
 
 
-__all__ = ["RECIPES", "SIZES", "Recipe", "get"]
+__all__ = ["RECIPES", "SIZES", "Recipe", "add", "get"]

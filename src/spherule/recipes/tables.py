@@ -3,37 +3,37 @@
 from dataclasses import replace
 from typing import Any
 
-from spherule.models import SphericalSegformerConfig
-from spherule.recipes.rows import Row, scaled
-from spherule.train import (
-    DepthTask,
-    ForecastTask,
-    RunConfig,
-    SegmentationTask,
-    ShallowWaterTask,
-    Training,
-)
-from spherule.train.config import AnyModelConfig
+from spherule.models import SegformerConfig
+from spherule.recipes.rows import Row, RowConfig, scaled
+from spherule.tasks import DepthConfig, ForecastConfig, SegmentationConfig, ShallowWaterTaskConfig
+from spherule.train import RunConfig, TrainingConfig
 
 
 def shallow_water(row: Row, size: str) -> RunConfig:
-    """3200 steps in epochs of 256 samples, the model predicting the change."""
-    model = replace(scaled(row.make(), size), residual=True)
-    task = ShallowWaterTask()
-    training = Training(epochs=50, batch=4, learning_rate=1e-3, schedule="plateau")
+    """3200 steps in epochs of 256 samples; Transformers predict the change, SegFormers the state.
+
+    At half the resolution (`small`) waves cross as many cells in a lead, and are damped as much.
+    """
+    model = scaled(row.model, size)
+    if isinstance(model, SegformerConfig):
+        model = replace(model, drop_path=0.1)
+    else:
+        model = replace(model, skip="identity")
+    task = ShallowWaterTaskConfig(damping_time=7200.0)
+    training = TrainingConfig(epochs=50, batch=4, learning_rate=1e-3, schedule="plateau")
     if size == "small":
-        task = replace(task, grid="gauss:64x128")
-        training = replace(training, epochs=25, schedule="cosine")
+        task = replace(task, grid="gauss:64x128", lead=7200.0, step=300.0, damping_time=14400.0)
     elif size == "tiny":
-        task = replace(task, grid="gauss:32x64", samples=128, validation_samples=16)
+        task = replace(task, grid="gauss:32x64", damping_time=None)
+        task = replace(task, samples=128, validation_samples=16, test_samples=16)
         training = replace(training, epochs=20, batch=8, learning_rate=3e-3, schedule="cosine")
     return RunConfig(task, model, training)
 
 
 def segmentation(row: Row, size: str) -> RunConfig:
     """200 epochs of AdamW with a cosine."""
-    model = _regularised(row.make(), size)
-    training = Training(
+    model = _regularised(row.model, size)
+    training = TrainingConfig(
         epochs=200,
         batch=8,
         optimizer="adamw",
@@ -41,7 +41,8 @@ def segmentation(row: Row, size: str) -> RunConfig:
         weight_decay=0.1,
         schedule="cosine",
     )
-    task = SegmentationTask(size="256x512" if "large" in row.title else "128x256")
+    size_of_images = "256x512" if "large" in row.title else "128x256"
+    task = SegmentationConfig(size=size_of_images, augment=False)
     if size != "paper":
         task = replace(task, **_rooms(size))
         training = replace(training, epochs=_EPOCHS[size], learning_rate=1e-3)
@@ -50,8 +51,8 @@ def segmentation(row: Row, size: str) -> RunConfig:
 
 def depth(row: Row, size: str) -> RunConfig:
     """100 epochs of AdamW, the rate falling on a plateau."""
-    model = _regularised(row.make(), size)
-    training = Training(
+    model = _regularised(row.model, size)
+    training = TrainingConfig(
         epochs=100,
         batch=8,
         optimizer="adamw",
@@ -59,7 +60,9 @@ def depth(row: Row, size: str) -> RunConfig:
         weight_decay=0.01,
         schedule="plateau",
     )
-    task = DepthTask()
+    if not isinstance(model, SegformerConfig):
+        model = replace(model, drop_path=0.0)
+    task = DepthConfig(augment=False)
     if size != "paper":
         task = replace(task, **_rooms(size))
         training = replace(training, epochs=_EPOCHS[size], schedule="cosine")
@@ -68,10 +71,12 @@ def depth(row: Row, size: str) -> RunConfig:
 
 def forecast(row: Row, size: str) -> RunConfig:
     """A user's own data, the model predicting the change."""
-    model = replace(scaled(row.make(), size), residual=True)
+    model = replace(scaled(row.model, size), skip="identity")
     epochs = {"paper": 50, "small": 25, "tiny": 10}[size]
-    training = Training(epochs=epochs, batch=4, learning_rate=1e-3, schedule="cosine", clip=1.0)
-    return RunConfig(ForecastTask(), model, training)
+    training = TrainingConfig(
+        epochs=epochs, batch=4, learning_rate=1e-3, schedule="cosine", clip=1.0
+    )
+    return RunConfig(ForecastConfig(), model, training)
 
 
 _EPOCHS = {"small": 30, "tiny": 20}
@@ -83,11 +88,12 @@ def _rooms(size: str) -> dict[str, Any]:
         "rooms": {"small": 400, "tiny": 120}[size],
         "size": {"small": "64x128", "tiny": "32x64"}[size],
         "fold": "1",
+        "augment": True,
     }
 
 
-def _regularised(model: AnyModelConfig, size: str) -> AnyModelConfig:
+def _regularised(model: RowConfig, size: str) -> RowConfig:
     """Drop path in all models, and in SegFormers dropout, as the paper's text has it."""
     model = scaled(model, size)
-    dropout = 0.5 if isinstance(model, SphericalSegformerConfig) and size == "paper" else 0.0
+    dropout = 0.5 if isinstance(model, SegformerConfig) and size == "paper" else 0.0
     return replace(model, drop_path=0.1, dropout=dropout)

@@ -44,7 +44,7 @@ def draw_gallery(path: Path, *, seed: int = 0) -> Path:
         drawn, ax=whole, orientation="horizontal", shrink=0.6, pad=0.03, label="standard deviations"
     )
     degree = np.arange(1, LMAX + 1)
-    degrees.loglog(degree, spectrum[1:], color="0.2", linewidth=2, label="given $C_\\ell$")
+    degrees.loglog(degree, spectrum[1:], color="0.2", linewidth=2, label="given Cₗ")
     low = coeffs[: MEASURED + 1, : MEASURED + 1]
     for size, name in enumerate(GRIDS):
         grid = Grid.from_name(name)
@@ -57,7 +57,7 @@ def draw_gallery(path: Path, *, seed: int = 0) -> Path:
             markersize=4 + 3 * size,
             label=f"measured on {name}",
         )
-    degrees.set(xlabel="degree $\\ell$", ylabel="power $C_\\ell$")
+    degrees.set(xlabel="degree ℓ", ylabel="power Cₗ")
     degrees.set_title(f"its spectrum; degrees up to {MEASURED} analysed on each grid", fontsize=11)
     degrees.legend(frameon=False, fontsize=9)
     degrees.grid(alpha=0.25)

@@ -6,7 +6,9 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from spherule.geometry.great_circles import angles
 from spherule.geometry.interpolation import nearest_points
+from spherule.geometry.rotations import about_y, about_z
 from spherule.grids import Grid
 from spherule.ops import resample
 
@@ -39,7 +41,7 @@ def draw_map(
     width, height = {"mollweide": (2, 1), "orthographic": (1, 1)}[projection]
     x, y = np.meshgrid(*(_pixel_centres(side, pixels * side // width) for side in (width, height)))
     xyz, visible = _UNPROJECT[projection](x, y)
-    theta, phi = _angles(xyz[visible] @ facing(*centre))
+    theta, phi = angles(xyz[visible] @ facing(*centre))
     image = np.full(x.shape, np.nan)
     image[visible] = values.ravel()[nearest_points(grid, theta, phi)]
     low, high = (np.nanmin(values), np.nanmax(values)) if limits is None else limits
@@ -94,11 +96,4 @@ _UNPROJECT = {"mollweide": _mollweide, "orthographic": _orthographic}
 def facing(latitude: float, longitude: float) -> NDArray[np.float64]:
     """The rotation, acting from the right, that brings the x axis to this place, north up."""
     a, b = np.radians(latitude), np.radians(longitude)
-    tilt = np.array([[np.cos(a), 0, np.sin(a)], [0, 1, 0], [-np.sin(a), 0, np.cos(a)]])
-    turn = np.array([[np.cos(b), np.sin(b), 0], [-np.sin(b), np.cos(b), 0], [0, 0, 1]])
-    return tilt @ turn
-
-
-def _angles(xyz: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    x, y, z = xyz.T
-    return np.arctan2(np.hypot(x, y), z), np.arctan2(y, x)
+    return about_y(a) @ about_z(b).T

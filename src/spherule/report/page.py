@@ -2,7 +2,6 @@
 
 import html
 import json
-import os
 import platform
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,48 +10,41 @@ import torch
 
 import spherule
 from spherule.report.curves import draw_losses
-from spherule.report.fields import field_sections
-from spherule.report.panoramas import panorama_sections
+from spherule.report.figures import draw_section
 from spherule.report.style import page, section
 from spherule.report.table import results_table
-from spherule.train import Run
-from spherule.train.fields import FieldProblem
-from spherule.train.journal import read_journal
-from spherule.train.panoramas import PanoramaProblem
-
-_TASKS = {
-    "swe": "Shallow water on the rotating sphere",
-    "seg": "Segmentation of panoramas",
-    "depth": "Depth of panoramas",
-    "forecast": "Forecast",
-}
+from spherule.runs import Run
+from spherule.train.files import write_whole
+from spherule.train.ranks import choose_device
+from spherule.train.task import Log, Trained
 
 
-def write_report(out: Path, directories: Sequence[Path]) -> None:
+def write_report(
+    out: Path, directories: Sequence[Path], *, device: str = "auto", log: Log = print
+) -> None:
     """Evaluate the runs where that has not been done, draw, and write the page."""
-    table = results_table(directories)
-    runs = [Run.open(directory) for directory in directories]
+    runs = require_one_task(directories)
+    table = results_table(directories, device=device, log=log)
     titles = [run.config.title for run in runs]
     if len(set(titles)) < len(titles):
-        titles = [f"{t} ({run.directory.name})" for t, run in zip(titles, runs, strict=True)]
-    problem = runs[0].data()
-    models = [run.model for run in runs]
-    if isinstance(problem, FieldProblem):
-        details = field_sections(problem, titles, models)
-    else:
-        assert isinstance(problem, PanoramaProblem)
-        details = panorama_sections(problem, titles, models)
-    heading = _TASKS.get(runs[0].name.partition("/")[0], "Run")
-    journals = [read_journal(directory) for directory in directories]
+        titles = [f"{t} ({run.directory.path.name})" for t, run in zip(titles, runs, strict=True)]
+    where = choose_device(device)
+    models = [
+        Trained(title, run.model.to(where), run.task(log), where)
+        for title, run in zip(titles, runs, strict=True)
+    ]
+    heading = runs[0].config.task.title
+    grids = dict.fromkeys(trained.task.grid.name for trained in models)
+    journals = [run.directory.records() for run in runs]
     body = [
-        f"<h1>{heading}</h1>",
+        f"<h1>{html.escape(heading)}</h1>",
         f'<p class="lead">{html.escape(" · ".join(titles))}, trained and measured on '
-        f"{html.escape(problem.grid.name)}.</p>",
+        f"{html.escape(' and '.join(grids))}.</p>",
         section(
             "Results", "The paper's columns, on samples that no model was trained on.", table.html()
         ),
         section("Training", "", draw_losses(titles, journals)),
-        *details,
+        *(draw_section(part) for part in models[0].task.sections(models)),
         section(
             "How it was made",
             "",
@@ -62,15 +54,31 @@ def write_report(out: Path, directories: Sequence[Path]) -> None:
         f"python {platform.python_version()}, {torch.get_num_threads()} threads.</footer>",
     ]
     out.parent.mkdir(parents=True, exist_ok=True)
-    new = out.with_name(out.name + ".new")
-    new.write_text(page(heading, "\n".join(body)) + "\n", encoding="utf-8")
-    os.replace(new, out)
+    write_whole(out, page(heading, "\n".join(body)) + "\n")
+
+
+def require_one_task(directories: Sequence[Path]) -> list[Run]:
+    """The runs, which must be of one kind of task."""
+    if not directories:
+        raise ValueError("give the directory of at least one run")
+    runs = [Run.open(directory) for directory in directories]
+    for run in runs[1:]:
+        if run.config.task.name != runs[0].config.task.name:
+            raise ValueError(
+                f"{run.directory.path} ({run.config.task.title}) and {runs[0].directory.path} "
+                f"({runs[0].config.task.title}) are runs of different tasks"
+            )
+    return runs
 
 
 def _provenance(title: str, run: Run) -> str:
     config = html.escape(json.dumps(run.config.to_dict(), indent=2))
-    command = html.escape(f"spherule train {run.name} --out {run.directory.name}")
+    command = html.escape(f"spherule train {run.name} --out {run.directory.path.name}")
+    built = html.escape(
+        f"{type(run.model).__name__} on {run.model.grid.name}, {run.model.in_channels} channels "
+        f"in, {run.model.out_channels} out"
+    )
     return (
         f"<details><summary>{html.escape(title)}: {command}, step {run.checkpoint.step}</summary>"
-        f"<pre>{config}</pre></details>"
+        f"<p>{built}</p><pre>{config}</pre></details>"
     )

@@ -7,27 +7,25 @@ from typing import Any
 
 import numpy as np
 
+from spherule.grids import Grid
 from spherule.optional import require
 from spherule.report.maps import draw_map, smooth
-from spherule.report.style import RUN_COLOURS, pyplot
-from spherule.train.fields import FieldProblem
-from spherule.train.rollout import Rollout
+from spherule.report.style import pyplot, run_style
+from spherule.runs.rollout import Rollout
 
 
-def draw_rollout(
-    rollout: Rollout, problem: FieldProblem, title: str, directory: Path
-) -> list[Path]:
+def draw_rollout(rollout: Rollout, directory: Path) -> list[Path]:
     """Write the figures, the GIF and `rollout.json`; returns where they are."""
     if rollout.hours.size == 0:
-        raise FloatingPointError(f"{title}: the first prediction is not finite already")
+        raise FloatingPointError(f"{rollout.title}: the first prediction is not finite already")
     directory.mkdir(parents=True, exist_ok=True)
     paths = [directory / n for n in ("growth.png", "spectra.png", "rollout.gif", "rollout.json")]
-    _growth(paths[0], rollout, problem, title)
-    _spectra(paths[1], rollout, problem, title)
-    _movie(paths[2], rollout, problem)
+    _growth(paths[0], rollout)
+    _spectra(paths[1], rollout)
+    _movie(paths[2], rollout)
     numbers = {
-        "title": title,
-        "variables": list(problem.variables),
+        "title": rollout.title,
+        "variables": list(rollout.variables),
         "hours": rollout.hours.tolist(),
         "model_error": rollout.model_error.tolist(),
         "persistence_error": rollout.persistence_error.tolist(),
@@ -36,15 +34,15 @@ def draw_rollout(
     return paths
 
 
-def _growth(path: Path, rollout: Rollout, problem: FieldProblem, title: str) -> None:
+def _growth(path: Path, rollout: Rollout) -> None:
     plt = pyplot()
-    count = len(problem.variables)
+    count = len(rollout.variables)
     figure, axes = plt.subplots(
         1, count, figsize=(max(4.2 * count, 7), 4), layout="constrained", squeeze=False
     )
-    for i, (ax, variable) in enumerate(zip(axes[0], problem.variables, strict=True)):
-        ax.plot(rollout.hours, rollout.model_error[:, i], "o-", markersize=3, color=RUN_COLOURS[0],
-                label="model")  # fmt: skip
+    for i, (ax, variable) in enumerate(zip(axes[0], rollout.variables, strict=True)):
+        ax.plot(rollout.hours, rollout.model_error[:, i], marker="o", markersize=3, label="model",
+                **run_style(0))  # fmt: skip
         ax.plot(rollout.hours, rollout.persistence_error[:, i], "--", color="0.35",
                 label="persistence")  # fmt: skip
         highest = 1.5 * max(float(rollout.persistence_error[:, i].max()), 1.0)
@@ -53,21 +51,21 @@ def _growth(path: Path, rollout: Rollout, problem: FieldProblem, title: str) -> 
         ax.grid(alpha=0.25)
     axes[0][0].set_ylabel("root mean square error (deviations)")
     axes[0][0].legend(frameon=False)
-    figure.suptitle(f"{title}: error of forecasts that follow themselves")
+    figure.suptitle(f"{rollout.title}: error of forecasts that follow themselves")
     figure.savefig(path, dpi=130)
     plt.close(figure)
 
 
-def _spectra(path: Path, rollout: Rollout, problem: FieldProblem, title: str) -> None:
+def _spectra(path: Path, rollout: Rollout) -> None:
     plt = pyplot()
-    count = len(problem.variables)
+    count = len(rollout.variables)
     figure, axes = plt.subplots(
         1, count, figsize=(max(4.2 * count, 7), 4), layout="constrained", squeeze=False
     )
     chosen = sorted({0, rollout.hours.size // 2, rollout.hours.size - 1})
     shades = plt.get_cmap("viridis")(np.linspace(0.1, 0.8, len(chosen)))
     degree = np.arange(1, rollout.spectra["truth"].shape[2])
-    for i, (ax, variable) in enumerate(zip(axes[0], problem.variables, strict=True)):
+    for i, (ax, variable) in enumerate(zip(axes[0], rollout.variables, strict=True)):
         for lead, shade in zip(chosen, shades, strict=True):
             truth, model = (rollout.spectra[k][lead, i, 1:] for k in ("truth", "model"))
             ax.loglog(degree, truth, color=shade, linewidth=3.5, alpha=0.35)
@@ -78,14 +76,14 @@ def _spectra(path: Path, rollout: Rollout, problem: FieldProblem, title: str) ->
         ax.grid(alpha=0.25)
     axes[0][0].set_ylabel("power (squared deviations)")
     axes[0][0].legend(frameon=False, title="thick: truth, thin: model")
-    figure.suptitle(f"{title}: spectra")
+    figure.suptitle(f"{rollout.title}: spectra")
     figure.savefig(path, dpi=130)
     plt.close(figure)
 
 
-def _movie(path: Path, rollout: Rollout, problem: FieldProblem) -> None:
+def _movie(path: Path, rollout: Rollout) -> None:
     Image = require("PIL.Image", "a movie")
-    names = list(problem.variables)
+    names = list(rollout.variables)
     v = names.index("vorticity") if "vorticity" in names else 0
     limit = float(np.abs(rollout.frames["truth"][:, v]).max())
     images = []
@@ -93,7 +91,9 @@ def _movie(path: Path, rollout: Rollout, problem: FieldProblem) -> None:
         pair = {k: rollout.frames[k][number, v] for k in ("model", "truth")}
         hours = 0.0 if number == 0 else rollout.hours[number - 1]
         images.append(
-            Image.open(_frame(pair, problem, names[v], hours, limit)).convert("RGB").quantize(256)
+            Image.open(_frame(pair, rollout.grid, names[v], hours, limit))
+            .convert("RGB")
+            .quantize(256)
         )
     first, *rest = images
     new = path.with_name(path.name + ".partial")
@@ -102,7 +102,7 @@ def _movie(path: Path, rollout: Rollout, problem: FieldProblem) -> None:
 
 
 def _frame(
-    pair: dict[str, Any], problem: FieldProblem, variable: str, hours: float, limit: float
+    pair: dict[str, Any], grid: Grid, variable: str, hours: float, limit: float
 ) -> io.BytesIO:
     plt = pyplot()
     figure, axes = plt.subplots(1, 3, figsize=(11, 3.9), layout="constrained")
@@ -110,7 +110,7 @@ def _frame(
     panels.append(("model − truth", pair["model"] - pair["truth"]))
     for ax, (title, u) in zip(axes, panels, strict=True):
         drawn = draw_map(
-            ax, *smooth(u, problem.grid), projection="orthographic", centre=(45.0, 20.0),
+            ax, *smooth(u, grid), projection="orthographic", centre=(45.0, 20.0),
             pixels=420, limits=(-limit, limit),
         )  # fmt: skip
         ax.set_title(title)

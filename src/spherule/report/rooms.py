@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from spherule.data.panoramas import CLASSES
-from spherule.data.rooms import Scene, render, room
-from spherule.report.classes import class_colours, class_legend
+from spherule.data.panoramas import COLORS
+from spherule.geometry.rotations import about_y
+from spherule.report.figures import color_legend
 from spherule.report.style import pyplot
+from spherule.rooms import CLASSES, Scene, render, room
 
 TILT = 35.0
 
@@ -33,11 +33,12 @@ def plot_rooms(
     figure, axes = plt.subplots(
         rows, count, figsize=(wide * count, 2.3 * rows + 0.4), layout="constrained", squeeze=False
     )
-    colours = class_colours()
+    colors = np.array(COLORS, dtype=np.uint8)
     for column, index in zip(axes.T, indices, strict=True):
         scene = room(seed, index)
-        level, tilted = render(scene, size), render(scene, size, rotation=tilt(TILT))
-        for ax, image in zip(column, (level.rgb, colours[level.label]), strict=False):
+        level = render(scene, size)
+        tilted = render(scene, size, rotation=about_y(np.radians(TILT)))
+        for ax, image in zip(column, (level.rgb, colors[level.label]), strict=False):
             ax.imshow(image, interpolation="antialiased")
         drawn = column[2].imshow(level.depth, cmap="viridis_r", vmin=0, vmax=6)
         column[3].imshow(tilted.rgb, interpolation="antialiased")
@@ -53,7 +54,8 @@ def plot_rooms(
     names = ("colours", "labels", "depth", f"tilted by {TILT:.0f}°", *["more rooms"] * (rows - 4))
     for ax, text in zip(axes[:, 0], names, strict=True):
         ax.text(-0.03, 0.5, text, rotation=90, ha="right", va="center", transform=ax.transAxes)
-    class_legend(figure, CLASSES, columns=min(len(CLASSES), 4 * count))
+    names_of_colors = list(zip(CLASSES, COLORS, strict=True))
+    color_legend(figure, names_of_colors, columns=min(len(CLASSES), 4 * count))
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=85)
     plt.close(figure)
@@ -61,10 +63,3 @@ def plot_rooms(
 
 def _title(scene: Scene) -> str:
     return f"{scene.kind}, {' x '.join(f'{side:.1f}' for side in scene.size)} m"
-
-
-def tilt(degrees: float) -> NDArray[np.float64]:
-    """The rotation that leans the camera's zenith towards +x."""
-    angle = np.radians(degrees)
-    cos, sin = np.cos(angle), np.sin(angle)
-    return np.array([[cos, 0.0, sin], [0.0, 1.0, 0.0], [-sin, 0.0, cos]])

@@ -1,4 +1,4 @@
-"""How pages and figures look: one style sheet, one set of colours, figures inside the page."""
+"""How pages and figures look: one style sheet, one set of colors, figures inside the page."""
 
 import base64
 import html
@@ -11,7 +11,7 @@ from spherule.optional import require
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-RUN_COLOURS = (
+_RUN_COLORS = (
     "#0b6e8f",
     "#d1603d",
     "#6b8f2a",
@@ -22,6 +22,7 @@ RUN_COLOURS = (
     "#2a9d8f",
 )
 """Of the first run, the second, ..."""
+_LINES = ("-", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
 
 _CSS = """
 :root { --ink: #1d2733; --soft: #5b6877; --line: #dde3ea; --paper: #ffffff; --tint: #f4f7fa;
@@ -47,17 +48,18 @@ th, td { padding: .5rem .45rem; text-align: right; border-bottom: 1px solid var(
 th:first-child, td:first-child { text-align: left; }
 th { color: var(--soft); font-weight: 600; white-space: normal; vertical-align: bottom; }
 td.best { font-weight: 700; color: var(--mark); }
-.cards { display: flex; flex-wrap: wrap; gap: .8rem; margin: 1rem 0; }
-.card { flex: 1 1 12rem; background: var(--paper); border: 1px solid var(--line);
-        border-radius: 10px; padding: .8rem 1rem; }
-.card b { display: block; font-size: 1.5rem; }
-.card span { color: var(--soft); font-size: .9rem; }
 details { margin-top: .8rem; }
 summary { cursor: pointer; color: var(--mark); }
 pre { background: var(--tint); border: 1px solid var(--line); border-radius: 8px; padding: .8rem;
       overflow-x: auto; font-size: .85rem; }
 footer { color: var(--soft); font-size: .85rem; }
 """
+
+
+def run_style(number: int) -> dict[str, Any]:
+    """Color and line of a run; colors come again with another line."""
+    turn, place = divmod(number, len(_RUN_COLORS))
+    return {"color": _RUN_COLORS[place], "linestyle": _LINES[turn % len(_LINES)]}
 
 
 def page(title: str, body: str) -> str:
@@ -102,6 +104,8 @@ def pyplot() -> Any:
             "axes.titlesize": 12,
             "svg.fonttype": "path",
             "svg.hashsalt": "spherule",
+            # Names and titles are users' own: a dollar sign is no formula.
+            "text.parse_math": False,
         }
     )
     return plt

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from spherule.report.style import page
-from spherule.train.evaluate import evaluated
+from spherule.runs.evaluation import evaluated
+from spherule.train.task import Log
 
 
 @dataclass(frozen=True)
@@ -74,11 +75,13 @@ class ResultsTable:
         return f"| {' | '.join(cells)} |"
 
 
-def results_table(directories: Sequence[Path]) -> ResultsTable:
+def results_table(
+    directories: Sequence[Path], *, device: str = "auto", log: Log = print
+) -> ResultsTable:
     """The table of these runs, which are evaluated where they have not been."""
     if not directories:
         raise ValueError("give the directory of at least one run")
-    results = [evaluated(directory) for directory in directories]
+    results = evaluated(directories, device=device, log=log)
     columns = results[0]["columns"]
     for directory, result in zip(directories, results, strict=True):
         if result["columns"] != columns:
@@ -98,14 +101,34 @@ def results_table(directories: Sequence[Path]) -> ResultsTable:
                 *(_mean_and_deviation(result["test"][name]) for name in columns),
             )
         )
-    counts = sorted({r["test"]["loss"]["count"] for r in results})
-    grids = sorted({r["grid"] for r in results})
-    note = (
-        f"Training loss: mean over the epoch of the best checkpoint. Others: mean ± deviation over "
-        f"{' or '.join(map(str, counts))} test samples on {', '.join(grids)}, integrated over the "
-        "sphere. The best of each column is marked."
+    return _with_data(headings, rows, [result["measured_on"] for result in results])
+
+
+def _with_data(
+    headings: tuple[str, ...], rows: list[tuple[Cell, ...]], measured: list[dict[str, Any]]
+) -> ResultsTable:
+    """Numbers over the same samples are compared; else a column says what each is over."""
+    note = "Training loss: mean over the epoch of the best checkpoint. Others: mean ± deviation "
+    first = measured[0]
+    if all(data == first for data in measured):
+        note += (
+            f"over {first['samples']} test samples on {first['grid']}, integrated over the sphere. "
+            "The best of each column is marked."
+        )
+        return ResultsTable(headings, tuple(rows), note)
+    note += (
+        "over test samples, integrated over the sphere. They are not all over the same samples, so "
+        "no best is marked."
     )
-    return ResultsTable(headings, tuple(rows), note)
+    rows = [
+        (row[0], Cell(f"{data['samples']} samples on {data['grid']}"), *map(_unranked, row[1:]))
+        for row, data in zip(rows, measured, strict=True)
+    ]
+    return ResultsTable((headings[0], "measured on", *headings[1:]), tuple(rows), note)
+
+
+def _unranked(cell: Cell) -> Cell:
+    return Cell(cell.text)
 
 
 def _mean_and_deviation(value: dict[str, float]) -> Cell:

@@ -1,23 +1,20 @@
-"""Runs: tasks with data, training, checkpoints, evaluation."""
+"""Training: what knows no task. Loop, optimizer, schedule, checkpoints, journal, ranks."""
 
-from spherule.train.config import RunConfig, Training
-from spherule.train.fields import ForecastTask, ShallowWaterTask
-from spherule.train.loop import Interrupted, Report, Trainer
+from spherule.train.loop import Interrupted, StepEvent, Trainer
 from spherule.train.measure import measure
-from spherule.train.panoramas import DepthTask, SegmentationTask
-from spherule.train.run import Run, train
+from spherule.train.run_config import RunConfig
+from spherule.train.task import TASKS, Task, TaskConfig, Trained
+from spherule.train.training_config import TrainingConfig
 
 __all__ = [
-    "DepthTask",
-    "ForecastTask",
+    "TASKS",
     "Interrupted",
-    "Report",
-    "Run",
     "RunConfig",
-    "SegmentationTask",
-    "ShallowWaterTask",
+    "StepEvent",
+    "Task",
+    "TaskConfig",
+    "Trained",
     "Trainer",
-    "Training",
+    "TrainingConfig",
     "measure",
-    "train",
 ]

@@ -6,7 +6,6 @@ brought to disk, and renamed: under its own name it is whole, or somebody damage
 """
 
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -19,22 +18,23 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from spherule.models import Model
+from spherule.train.files import read_json, write_json
 
 SUMS, STATE, TENSORS = "SHA256SUMS", "state.json", "training.safetensors"
+STATE_KEYS = ("step", "bad", "epoch_loss", "best", "best_loss", "schedule")
 KEPT = 2
 """How many of the newest stay, beside the best."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What was found on disk."""
+    """What stands on disk. Its step is the one of its name; a whole one's state says the same."""
 
     path: Path
     step: int
 
     def state(self) -> dict[str, Any]:
-        state: dict[str, Any] = json.loads((self.path / STATE).read_text())
-        return state
+        return read_json(self.path / STATE, *STATE_KEYS)
 
     def tensors(self) -> dict[str, Tensor]:
         return load_file(self.path / TENSORS)
@@ -46,41 +46,41 @@ def write_checkpoint(
     """Write the checkpoint of a step, then remove those that are no longer needed; `state["best"]`
     is the step of the best one.
     """
-    directory.mkdir(parents=True, exist_ok=True)
     partial, final = directory / "writing", directory / f"step-{step:08d}"
-    _remove(partial)
     try:
+        directory.mkdir(exist_ok=True)  # not its parent: a run that was removed stays removed
+        remove(partial)
         model.save_pretrained(partial)
         save_file({name: t.contiguous() for name, t in tensors.items()}, partial / TENSORS)
-        (partial / STATE).write_text(json.dumps(state, indent=2) + "\n")
+        write_json(partial / STATE, state)
         names = sorted(p.name for p in partial.iterdir())
         sums = "".join(f"{_digest(partial / name)}  {name}\n" for name in names)
         (partial / SUMS).write_text(sums)
         for path in (*partial.iterdir(), partial):
             _to_disk(path)
     except (OSError, safetensors.SafetensorError) as error:
-        _remove(partial)
+        remove(partial)
         raise OSError(
             f"the checkpoint of step {step} could not be written to {directory} ({error}); "
             "those before it are as they were. Make room, then go on with --resume"
         ) from error
-    _remove(final)  # a damaged one of the same step
+    remove(final)  # a damaged one of the same step
     partial.rename(final)
     _to_disk(directory)
     kept = {c.step for c in checkpoints(directory)[-KEPT:]} | {step, state.get("best")}
     for other in checkpoints(directory):
         if other.step not in kept:
-            _remove(other.path)
+            remove(other.path)
     return Checkpoint(final, step)
 
 
 def checkpoints(directory: Path) -> list[Checkpoint]:
     """What is there, oldest first, whole or not."""
-    found = []
+    present = []
     for path in directory.glob("step-*"):
-        if match := re.fullmatch(r"step-(\d{8,})", path.name):
-            found.append(Checkpoint(path, int(match[1])))
-    return sorted(found, key=lambda c: c.step)
+        if match := re.fullmatch(r"step-(\d{8,18})", path.name):
+            present.append(Checkpoint(path, int(match[1])))
+    return sorted(present, key=lambda c: c.step)
 
 
 def damage(checkpoint: Checkpoint) -> str | None:
@@ -92,12 +92,18 @@ def damage(checkpoint: Checkpoint) -> str | None:
         return f"{SUMS} cannot be read: {error}"
     if not all(len(entry) == 2 for entry in listed):
         return f"{SUMS} is damaged"
-    there = {p.name for p in checkpoint.path.iterdir()} - {SUMS}
-    if there != {name for _, name in listed} or not {STATE, TENSORS} <= there:
+    present = {p.name for p in checkpoint.path.iterdir()} - {SUMS}
+    if present != {name for _, name in listed} or not {STATE, TENSORS} <= present:
         return f"{SUMS} does not list the files that are there"
-    for digest, name in listed:
-        if _digest(checkpoint.path / name) != digest:
-            return f"{name} is not what was written"
+    try:
+        for digest, name in listed:
+            if _digest(checkpoint.path / name) != digest:
+                return f"{name} is not what was written"
+        step = checkpoint.state()["step"]
+    except (OSError, ValueError) as error:
+        return str(error)
+    if step != checkpoint.step:
+        return f"{STATE} is of step {step}: somebody renamed it"
     return None
 
 
@@ -124,6 +130,9 @@ def _to_disk(path: Path) -> None:
         os.close(descriptor)
 
 
-def _remove(path: Path) -> None:
-    if path.exists():
+def remove(path: Path) -> None:
+    """A file, a directory, or a link to one, which is not followed."""
+    if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

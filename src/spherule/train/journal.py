@@ -1,25 +1,21 @@
-"""`metrics.jsonl`, and TensorBoard where it is installed: what happened, one line a record."""
+"""What happened in a run: one line of JSON a record, and TensorBoard where it is installed."""
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-METRICS = "metrics.jsonl"
+from spherule.train.files import write_whole
 
 
 class Journal:
     """Records of one run. A run that is resumed forgets what came after its checkpoint."""
 
-    def __init__(self, directory: Path, *, after: int = 0) -> None:
-        self.path = directory / METRICS
-        kept = [r for r in read_journal(directory) if r["step"] <= after] if after else []
-        new = self.path.with_name(METRICS + ".new")
-        new.write_text("".join(json.dumps(record) + "\n" for record in kept))
-        os.replace(new, self.path)
-        self._file = self.path.open("a")
-        self._board = _board(directory, after)
+    def __init__(self, path: Path, *, after: int = 0, board: Path | None = None) -> None:
+        kept = [r for r in read_journal(path) if r["step"] <= after] if after else []
+        write_whole(path, "".join(json.dumps(record) + "\n" for record in kept))
+        self._file = path.open("a", encoding="utf-8")
+        self._board = None if board is None else _board(board, after)
 
     def write(self, record: dict[str, Any]) -> None:
         """A record with its step."""
@@ -35,26 +31,27 @@ class Journal:
             self._board.close()
 
 
-def read_journal(directory: Path) -> list[dict[str, Any]]:
-    """The records of a run; a last line that was cut by a kill is left out."""
-    path = directory / METRICS
+def read_journal(path: Path) -> list[dict[str, Any]]:
+    """The records with a step; lines that a kill cut short or somebody damaged are left out."""
     if not path.exists():
         return []
     records = []
-    for line in path.read_text().splitlines():
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
-            records.append(json.loads(line))
-        except json.JSONDecodeError:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
             continue
+        if isinstance(record, dict) and type(record.get("step")) is int:
+            records.append(record)
     return records
 
 
-def _board(directory: Path, after: int) -> Any:
+def _board(path: Path, after: int) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         return None
-    return SummaryWriter(directory / "tensorboard", purge_step=after + 1)
+    return SummaryWriter(path, purge_step=after + 1)
 
 
 def _scalars(record: dict[str, Any]) -> Iterator[tuple[str, float]]:

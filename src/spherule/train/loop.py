@@ -21,10 +21,10 @@ from torch.utils.data import DataLoader
 from spherule.models import Model
 from spherule.objectives import MeanStd
 from spherule.train import ranks
+from spherule.train.batches import Batches, split, to_device
 from spherule.train.checkpoint import Checkpoint, write_checkpoint
-from spherule.train.config import RunConfig
 from spherule.train.journal import Journal
-from spherule.train.measure import measure, moved, split
+from spherule.train.measure import measure
 from spherule.train.memory import explain_memory
 from spherule.train.optim import (
     MovingAverage,
@@ -33,15 +33,16 @@ from spherule.train.optim import (
     optimizer_tensors,
     restore_optimizer,
 )
-from spherule.train.problem import Batches, Problem, Say
+from spherule.train.task import Log, Task
+from spherule.train.training_config import TrainingConfig
 
 PATIENCE_WITH_NAN = 5
 """Bad losses in a row that end a run."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Report:
-    """What a watcher is told after each step, and after each epoch with its validation."""
+class StepEvent:
+    """What `on_step` is told after each step, and after each epoch with its validation."""
 
     step: int
     steps: int
@@ -52,7 +53,7 @@ class Report:
     validation: dict[str, MeanStd] | None = None
 
 
-Watch = Callable[[Report], None]
+OnStep = Callable[[StepEvent], None]
 
 
 class Interrupted(Exception):
@@ -60,32 +61,31 @@ class Interrupted(Exception):
 
 
 class Trainer:
-    """One run in one directory. `rank` 0 writes; all ranks step together."""
+    """A model on its way. Rank 0 writes checkpoints; all ranks step together."""
 
     def __init__(
         self,
-        config: RunConfig,
-        problem: Problem,
+        task: Task,
         model: Model,
-        directory: Path,
+        settings: TrainingConfig,
+        checkpoints: Path,
         *,
         rank: int = 0,
         world: int = 1,
-        say: Say = print,
+        log: Log = print,
     ) -> None:
-        settings = config.training
         if settings.batch % (world * settings.accumulate):
             raise ValueError(
                 f"batch={settings.batch} must be a multiple of processes ({world}) times "
                 f"accumulate={settings.accumulate}"
             )
-        self.problem, self.directory, self.settings = problem, directory, settings
-        self.rank, self.world, self.say = rank, world, say
+        self.task, self.settings, self.checkpoints = task, settings, checkpoints
+        self.rank, self.world, self.log = rank, world, log
         self.device = ranks.choose_device(settings.device)
         self.model = model.to(self.device)
         self.optimizer = make_optimizer(model, settings)
         self.parallel = ranks.wrapped(self.model, self.device)
-        self.epoch_steps = max(problem.samples // settings.batch, 1)
+        self.epoch_steps = max(task.samples // settings.batch, 1)
         self.steps = settings.epochs * self.epoch_steps
         self.schedule = Schedule(settings, self.steps)
         self.average = MovingAverage(self.model, settings.ema)
@@ -110,20 +110,16 @@ class Trainer:
         self.step, self.bad, self.epoch_loss = state["step"], state["bad"], state["epoch_loss"]
         self.best = {"step": state["best"], "loss": state["best_loss"]}
 
-    def run(self, watch: Watch | None = None) -> None:
-        """Train to the end; checkpoints, journal and validation as it goes."""
-        journal = Journal(self.directory, after=self.step) if self.rank == 0 else None
+    def run(self, journal: Journal | None, on_step: OnStep | None = None) -> None:
+        """Train to the end; checkpoints, journal (of rank 0) and validation as it goes."""
         try:
             with self._interruptible():
-                self._run(journal, watch or (lambda report: None))
+                self._run(journal, on_step or (lambda event: None))
         except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
             explain_memory(error, self.model, self.settings.batch // self.world)
             raise
-        finally:
-            if journal is not None:
-                journal.close()
 
-    def _run(self, journal: Journal | None, watch: Watch) -> None:
+    def _run(self, journal: Journal | None, on_step: OnStep) -> None:
         began, first = time.perf_counter(), self.step
         for batch, numbers in self._batches():
             loss, norm, rate = self._step(batch, numbers, journal)
@@ -135,12 +131,12 @@ class Trainer:
                 journal.write(
                     {"step": self.step, "loss": loss, "learning_rate": rate, "gradient_norm": norm}
                 )
-            report = Report(self.step, self.steps, epoch, loss, rate, speed)
-            watch(report)
+            event = StepEvent(self.step, self.steps, epoch, loss, rate, speed)
+            on_step(event)
             if self.step % self.epoch_steps == 0:
                 paused = time.perf_counter()
                 values = self._end_epoch(epoch, journal)
-                watch(dataclasses.replace(report, validation=values))
+                on_step(dataclasses.replace(event, validation=values))
                 began += time.perf_counter() - paused
             elif self.settings.save_every and self.step % self.settings.save_every == 0:
                 self.save()
@@ -156,6 +152,7 @@ class Trainer:
         # Dropout and drop path: their own stream in each step and rank.
         stream = np.random.SeedSequence((self.settings.seed, self.step, self.rank))
         torch.manual_seed(int(stream.generate_state(1)[0]))
+        self.task.begin_step(self.settings.seed, self.step, self.steps)
         rate = self.schedule.rate(self.step)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
@@ -164,10 +161,10 @@ class Trainer:
         parts = self.settings.accumulate
         loss = 0.0
         for part in range(parts):
-            piece = moved(split(batch, part, parts), self.device)
+            piece = to_device(split(batch, part, parts), self.device)
             last = part == parts - 1
             with _synchronised(self.parallel, last), self._precision():
-                value = self.problem.loss(self.parallel, piece).mean() / parts
+                value = self.task.loss(self.parallel, piece).mean() / parts
             value.backward()
             loss += value.item()
         loss = ranks.mean(loss, self.device)
@@ -186,7 +183,7 @@ class Trainer:
         self, loss: float, norm: float, numbers: list[int], journal: Journal | None
     ) -> None:
         self.bad += 1
-        self.say(
+        self.log(
             f"step {self.step + 1}: loss {loss:g}, gradient norm {norm:g}: not applied "
             f"(samples {numbers})"
         )
@@ -225,7 +222,7 @@ class Trainer:
         """Mean and deviation over the validation samples, by the averaged weights."""
         with self.average.applied(), self._precision():
             return measure(
-                self.problem,
+                self.task,
                 self.model,
                 "validation",
                 batch=self.settings.batch,
@@ -250,14 +247,12 @@ class Trainer:
                 own = self.model.named_parameters()
                 tensors |= {f"weights.{n}": p.detach().clone() for n, p in own}
             with self.average.applied():
-                write_checkpoint(
-                    self.directory / "checkpoints", self.model, self.step, state, tensors
-                )
+                write_checkpoint(self.checkpoints, self.model, self.step, state, tensors)
         ranks.wait()
 
     def _batches(self) -> Iterator[tuple[Any, list[int]]]:
         sampler = Batches(
-            None if self.problem.endless else self.problem.samples,
+            None if self.task.endless else self.task.samples,
             self.settings.batch,
             self.settings.seed,
             start=self.step,
@@ -266,7 +261,7 @@ class Trainer:
             ranks=self.world,
         )
         loader = DataLoader(
-            self.problem.training, batch_sampler=sampler, num_workers=self.settings.workers
+            self.task.training, batch_sampler=sampler, num_workers=self.settings.workers
         )
         yield from zip(loader, sampler, strict=True)
 
@@ -282,7 +277,7 @@ class Trainer:
             if self._stop and signum == signal.SIGINT:
                 raise KeyboardInterrupt
             self._stop = True
-            self.say("stopping after this step; once more stops at once, without saving")
+            self.log("stopping after this step; once more stops at once, without saving")
 
         try:
             before = {s: signal.signal(s, stop) for s in (signal.SIGINT, signal.SIGTERM)}

@@ -16,7 +16,7 @@ def explain_memory(error: BaseException, model: Model, batch: int) -> None:
         return
     need = step_bytes(model, batch)
     raise MemoryError(
-        f"out of memory: a step with {batch} samples on {model.config.grid} needs about "
+        f"out of memory: a step with {batch} samples on {model.grid.name} needs about "
         f"{need / 1e9:.2g} GB. Try a smaller --batch, --accumulate {batch} (the same batch in "
         "parts), --model.checkpoint True (activations are computed twice), or --precision bfloat16"
     ) from error
@@ -39,7 +39,7 @@ def step_bytes(model: Model, batch: int) -> float:
     device = next(model.parameters()).device
     # Shapes alone: nothing is computed and nothing is allocated.
     with FakeTensorMode(allow_non_fake_inputs=True):
-        x = torch.empty(batch, model.config.in_channels, *model.grid.shape, device=device)
+        x = torch.empty(batch, model.in_channels, *model.grid.shape, device=device)
         with torch.autograd.graph.saved_tensors_hooks(note, lambda t: t), torch.enable_grad():
             model(x)
     own = {p.untyped_storage()._cdata for p in model.parameters()}

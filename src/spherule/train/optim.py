@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from spherule.train.config import Training
+from spherule.train.training_config import TrainingConfig
 
 
-def make_optimizer(model: nn.Module, settings: Training) -> torch.optim.Optimizer:
+def make_optimizer(model: nn.Module, settings: TrainingConfig) -> torch.optim.Optimizer:
     kinds = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
     return kinds[settings.optimizer](
         model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
@@ -21,7 +21,7 @@ def make_optimizer(model: nn.Module, settings: Training) -> torch.optim.Optimize
 class Schedule:
     """The learning rate of each step."""
 
-    def __init__(self, settings: Training, steps: int) -> None:
+    def __init__(self, settings: TrainingConfig, steps: int) -> None:
         self.settings, self.steps = settings, steps
         self.factor, self.best, self.waited = 1.0, math.inf, 0
 

@@ -61,3 +61,14 @@ def any_rank(value: bool, device: torch.device) -> bool:
 def wait() -> None:
     if dist.is_initialized():
         dist.barrier()
+
+
+@contextmanager
+def in_turn() -> Iterator[None]:
+    """Rank 0 first, the others when it is done."""
+    first = not dist.is_initialized() or dist.get_rank() == 0
+    if not first:
+        wait()
+    yield
+    if first:
+        wait()

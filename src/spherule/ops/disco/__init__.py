@@ -7,11 +7,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from spherule import cuda
+from spherule.checks import instance
 from spherule.geometry.filters import Stencil
+from spherule.ops.checks import require_floats, require_tensors
 from spherule.ops.disco import cpu, gpu, reference
 from spherule.ops.disco.plans import shifts_everywhere
-
-_DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
 
 def disco(
@@ -85,13 +85,11 @@ def _full(x: Tensor) -> Tensor:
 
 
 def _check(x: Tensor, weight: Tensor, stencil: Stencil) -> None:
-    if not isinstance(stencil, Stencil):
-        raise TypeError(f"stencil: expected a Stencil, got {type(stencil).__name__}")
-    for name, tensor in (("x", x), ("weight", weight)):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"{name}: expected a torch tensor, got {type(tensor).__name__}")
-        if tensor.dtype not in _DTYPES:
-            raise TypeError(f"{name}: expected a floating-point tensor, got {tensor.dtype}")
+    instance("stencil", stencil, Stencil)
+    require_tensors(x=x, weight=weight)
+    # Their dtypes may differ until autocast has had its say.
+    require_floats(x=x)
+    require_floats(weight=weight)
     if x.ndim < 2 or tuple(x.shape[2:]) != stencil.in_shape:
         wanted = ", ".join(map(str, stencil.in_shape))
         raise ValueError(
@@ -104,7 +102,12 @@ def _check(x: Tensor, weight: Tensor, stencil: Stencil) -> None:
             f"{stencil.basis} hats of {stencil!r}, got {tuple(weight.shape)}"
         )
     group = weight.shape[1]
-    if group == 0 or channels % group or channels == 0 or weight.shape[0] % (channels // group):
+    if 0 in (channels, group, weight.shape[0]):
+        raise ValueError(
+            f"x and weight need a channel at least, got x {tuple(x.shape)}, weight "
+            f"{tuple(weight.shape)}"
+        )
+    if channels % group or weight.shape[0] % (channels // group):
         raise ValueError(
             f"weight: {tuple(weight.shape)} does not fit x with {channels} channels: "
             f"weight.shape[1] must divide them into groups, and the groups weight.shape[0]"

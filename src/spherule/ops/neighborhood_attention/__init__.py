@@ -14,7 +14,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from spherule import cuda, native
+from spherule.checks import instance
 from spherule.geometry.neighborhood import Neighborhood
+from spherule.ops.checks import require_qkv
 from spherule.ops.neighborhood_attention import cpu, reference
 
 
@@ -71,6 +73,8 @@ def _kernels(q: Tensor, v: Tensor) -> ModuleType | None:
     """The one place that chooses: where they are there, the library for CPU tensors and Triton for
     those on a GPU; else None, the reference.
     """
+    if not q.numel() or not v.numel():
+        return None
     if q.device.type == "cpu":
         return cpu if native.load()[0] is not None else None
     if q.device.type == "cuda" and q.dtype != torch.float64 and cuda.usable():
@@ -192,39 +196,12 @@ def _contiguous(x: Tensor | None) -> Tensor | None:
 def _check(
     q: Tensor, k: Tensor, v: Tensor, neighborhood: Neighborhood, key_mask: Tensor | None
 ) -> None:
-    if not isinstance(neighborhood, Neighborhood):
-        raise TypeError(f"neighborhood: expected a Neighborhood, got {type(neighborhood).__name__}")
+    instance("neighborhood", neighborhood, Neighborhood)  # type: ignore[type-abstract]
     if neighborhood.transposed:
         raise ValueError(f"{neighborhood!r}: expected the neighborhood itself, not its transpose")
-    check_qkv(q, k, v, key_mask)
+    require_qkv(q, k, v, key_mask)
     for name, x, points in (("q", q, neighborhood.queries), ("k", k, neighborhood.keys)):
         if x.shape[2] != points:
             raise ValueError(
                 f"{name} has {x.shape[2]} points, but {neighborhood!r} expects {points}"
-            )
-
-
-def check_qkv(q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None) -> None:
-    """That the arguments of an attention fit each other."""
-    shapes = f"q {tuple(q.shape)}, k {tuple(k.shape)}, v {tuple(v.shape)}"
-    if not q.ndim == k.ndim == v.ndim == 4:
-        raise ValueError(f"expected (batch, heads, points, dim), got {shapes}")
-    if q.shape[:2] != k.shape[:2] or k.shape[:3] != v.shape[:3] or q.shape[3] != k.shape[3]:
-        raise ValueError(
-            f"batch and heads of q, k, v, points of k and v, dim of q and k must agree, got "
-            f"{shapes}"
-        )
-    if not q.dtype == k.dtype == v.dtype or q.dtype not in native.DTYPES:
-        raise TypeError(f"q, k, v must share a floating dtype, got {q.dtype}, {k.dtype}, {v.dtype}")
-    if not q.device == k.device == v.device:
-        raise ValueError(f"q, k, v must be on one device, got {q.device}, {k.device}, {v.device}")
-    if key_mask is not None:
-        if key_mask.dtype != torch.bool or key_mask.device != q.device:
-            raise TypeError(
-                f"key_mask: expected bool on {q.device}, got {key_mask.dtype} on {key_mask.device}"
-            )
-        if key_mask.shape not in ((k.shape[2],), (k.shape[0], k.shape[2])):
-            wanted = f"({k.shape[2]},) or ({k.shape[0]}, {k.shape[2]})"
-            raise ValueError(
-                f"key_mask: expected {wanted} for k {tuple(k.shape)}, got {tuple(key_mask.shape)}"
             )

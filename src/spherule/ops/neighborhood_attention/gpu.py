@@ -45,9 +45,6 @@ def forward(
     lse: Tensor,
 ) -> None:
     """Fills out (any strides) and lse (contiguous)."""
-    if not out.numel():
-        lse.fill_(-math.inf)
-        return
     call = _Call(q, v, neighborhood, key_mask)
     tables = call.tables
     q, k, v = (_rows_together(x) for x in (q, k, v))
@@ -85,10 +82,6 @@ def backward(
 ) -> None:
     """Fills the gradients of q, k and v."""
     dq, dk, dv = grads
-    if not out.numel() or not dk.numel():
-        for grad in grads:
-            grad.zero_()
-        return
     delta = torch.empty_like(lse)
     q, k, v, grad_out = (_rows_together(x) for x in (q, k, v, grad_out))
     dim, value_dim = q.shape[-1], v.shape[-1]

@@ -62,7 +62,8 @@ def _attend(
     # A query without keys: softmax over nothing is 0, and its gradient too.
     s = s.masked_fill(empty[..., None], 0)
     lse = s.logsumexp(dim=-1)
-    p = (s - lse[..., None]).exp().masked_fill(~counts, 0)
+    # Not exp(s - lse): where logits are large, the digits of lse are too few to normalize.
+    p = s.softmax(dim=-1).masked_fill(~counts, 0)
     out = torch.einsum("bhqk,bhqkd->bhqd", p, v_j)
     return out, lse.masked_fill(empty, -torch.inf)
 

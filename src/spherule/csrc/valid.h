@@ -1,0 +1,100 @@
+// Whether a call's sizes and tables can be walked without leaving them: asked once a call, of
+// numbers of rings and pairs of rings, never of points.
+#pragma once
+#include "disco.h"
+
+namespace {
+
+// As rows and widths are 32 bits.
+constexpr int64_t MOST = INT32_MAX, WIDEST = 1 << 20;
+
+inline bool within(int64_t low, int64_t x, int64_t high) { return low <= x && x <= high; }
+
+inline bool valid(const spherule_problem &p) {
+    int64_t size;
+    const bool sizes = within(0, p.batch, MOST) && within(0, p.heads, MOST) &&
+                       within(0, p.queries, MOST) && within(0, p.keys, MOST) &&
+                       within(1, p.dim, WIDEST) && within(0, p.value_dim, WIDEST);
+    if (!sizes || __builtin_mul_overflow(p.batch * p.heads, p.queries + p.keys, &size) ||
+        __builtin_mul_overflow(size, 8 * (p.dim + p.value_dim + 64), &size))
+        return false;
+    return within(SPHERULE_FLOAT32, p.dtype, SPHERULE_BFLOAT16) && p.threads >= 1;
+}
+
+// The rings of `points` points, one after the other
+inline bool valid(const spherule_rings &rings, int64_t points) {
+    int64_t size = 0;
+    for (int64_t r = 0; r < rings.rings; r++) {
+        if (rings.ringstart[r] != size || !within(1, rings.nphi[r], points - size))
+            return false;
+        size += rings.nphi[r];
+    }
+    return rings.rings >= 1 && size == points;
+}
+
+inline bool valid_columns(const spherule_neighborhood &nb) {
+    for (int64_t i = 0; i < nb.query.nphi[0]; i++)
+        if (!within(0, nb.column_start[i], nb.key.nphi[0]) ||
+            !within(0, nb.column_count[i], nb.key.nphi[0] - nb.column_start[i]))
+            return false;
+    // Columns are those of every row.
+    for (int64_t r = 0; r < nb.query.rings; r++)
+        if (nb.query.nphi[r] != nb.query.nphi[0])
+            return false;
+    for (int64_t s = 0; s < nb.key.rings; s++)
+        if (nb.key.nphi[s] != nb.key.nphi[0])
+            return false;
+    return true;
+}
+
+inline bool valid(const spherule_neighborhood &nb, int64_t queries, int64_t keys) {
+    if (!valid(nb.query, queries) || !valid(nb.key, keys) || nb.pairs[0] != 0)
+        return false;
+    for (int64_t r = 0; r < nb.query.rings; r++) {
+        if (nb.pairs[r + 1] < nb.pairs[r])
+            return false;
+        const int64_t n = nb.pairs[r + 1] - nb.pairs[r], nq = nb.query.nphi[r];
+        if (!within(0, nb.order[r], nb.query.rings - 1) || n > nb.key.rings ||
+            !within(0, nb.first[r], nb.key.rings - n))
+            return false;
+        for (int64_t p = nb.pairs[r]; p < nb.pairs[r + 1] && !nb.column_start; p++) {
+            const int64_t nk = nb.key.nphi[nb.first[r] + p - nb.pairs[r]];
+            if (nq * nk >= INT64_C(1) << 33)
+                return false;
+            const int64_t half = SPHERULE_UNIT * nq * nk;
+            if (!within(-half, nb.shift[p], half) || !within(-1, nb.reach[p], half) ||
+                !within(-1, nb.inner[p], nb.reach[p]))
+                return false;
+        }
+    }
+    return !nb.column_start || valid_columns(nb);
+}
+
+inline bool valid(const spherule_fields &f) {
+    return within(0, f.batch, MOST) && within(0, f.channels, MOST) &&
+           within(SPHERULE_FLOAT32, f.dtype, SPHERULE_FLOAT64) && f.threads >= 1;
+}
+
+inline bool valid(const spherule_mix &m) {
+    return within(1, m.in, MOST) && within(0, m.out, MOST) && within(1, m.points, MOST) &&
+           within(0, m.transposed, 1);
+}
+
+inline bool valid(const spherule_shifts &s) {
+    return within(1, s.period, MOST) && s.hats >= 1 && s.bands >= 1 && s.target_stride >= 1 &&
+           s.source_stride >= 1;
+}
+
+inline bool valid(const spherule_points &s) {
+    for (int64_t r = 0; r < s.rings; r++) {
+        if (s.nphi[r] < 1)
+            return false;
+        for (int64_t p = s.pairs[r]; p < s.pairs[r + 1]; p++)
+            if (s.phases[p] < 1 || s.source_start[p] < 0 ||
+                !within(1, s.source_nphi[p], s.sources - s.source_start[p]))
+                return false;
+    }
+    return s.rings >= 1 && s.hats >= 1 && s.longest >= 0;
+}
+
+}  // namespace

@@ -1,0 +1,30 @@
+"""Grids as plain values: a name, or the rings themselves where there is none."""
+
+from typing import Any, TypeAlias
+
+from spherule import checks
+from spherule.grids.grid import Grid
+
+Plain: TypeAlias = str | dict[str, list[float]]
+_RINGS = ("theta", "nphi", "phi0", "ring_weights")
+
+
+def as_grid(grid: Grid | str) -> Grid:
+    """A grid, which may be given by its name."""
+    return Grid.from_name(grid) if isinstance(grid, str) else checks.instance("grid", grid, Grid)
+
+
+def grid_to_json(grid: Grid) -> Plain:
+    """What JSON can hold of a grid, to the last bit."""
+    if not grid.name.startswith("rings:"):
+        return grid.name
+    return {name: getattr(grid, name).tolist() for name in _RINGS}
+
+
+def grid_from_json(value: Any) -> Grid:
+    """The inverse."""
+    if isinstance(value, dict):
+        if value.keys() != set(_RINGS):
+            raise ValueError(f"grid: expected {', '.join(_RINGS)}, got {', '.join(value)}")
+        return Grid.from_rings(**value)
+    return Grid.from_name(checks.instance("grid", value, str))

@@ -1,0 +1,65 @@
+"""What the networks share: a skip around what they learn, and blocks one after the other."""
+
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from spherule.grids import Grid
+from spherule.models.base import Model
+from spherule.models.config import NetworkConfig
+from spherule.models.linear import Batches, LinearFit, fit_mix
+from spherule.models.skip import Skip
+
+
+class Network(Model):
+    """A model whose learned branch may run beside a skip."""
+
+    config: NetworkConfig
+
+    def __init__(
+        self, config: NetworkConfig, grid: Grid | str, in_channels: int, out_channels: int
+    ) -> None:
+        super().__init__(config, grid, in_channels, out_channels)
+        for name, used in {
+            "skip": config.skip == "identity",
+            "keep_mean": config.keep_mean,
+        }.items():
+            if used and out_channels > in_channels:
+                raise ValueError(
+                    f"{name}={getattr(config, name)!r} needs an input channel for each of "
+                    f"out_channels={out_channels}, got in_channels={in_channels}"
+                )
+        self.skip = Skip(self.config, self.grid, in_channels, out_channels)
+
+    def predict(self, x: Tensor) -> Tensor:
+        return self.skip(x, self.branch(x))
+
+    def branch(self, x: Tensor) -> Tensor:
+        """What is learned beside the skip."""
+        raise NotImplementedError
+
+    def end_in(self, last: nn.Module) -> None:
+        """Beside a spectral skip, a network begins with nothing to add: its last layer is 0."""
+        if self.config.skip == "spectral":
+            for parameter in last.parameters():
+                nn.init.zeros_(parameter)
+
+    def fit_skip(self, batches: Batches) -> LinearFit:
+        """Fit the spectral skip to (input, target) batches, before training; what it leaves of each
+        channel becomes the scale of what the network adds.
+        """
+        if self.skip.mix is None:
+            raise ValueError(f"fit_skip needs skip='spectral', not {self.config.skip!r}")
+        fit = fit_mix(self.skip.mix, batches)
+        # Where nothing is left, the network must still be able to say something.
+        self.skip.scale.copy_(fit.deviation.clamp(min=1e-6))
+        return fit
+
+    def run_blocks(self, blocks: nn.ModuleList, position: nn.Module, x: Tensor) -> Tensor:
+        """The blocks one after the other, with the position added before each."""
+        for block in blocks:
+            x = position(x)
+            if self.config.checkpoint and self.training:
+                x = checkpoint(block, x, use_reentrant=False)
+            else:
+                x = block(x)
+        return x

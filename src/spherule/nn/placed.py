@@ -1,0 +1,65 @@
+"""Layers live on grids; the same layer on another grid has the same Parameters."""
+
+import copy
+from typing import Any, TypeVar
+
+from torch import Tensor, nn
+
+AnyModule = TypeVar("AnyModule", bound=nn.Module)
+AnyPlaced = TypeVar("AnyPlaced", bound="Placed")
+
+
+class Placed(nn.Module):
+    """A module that lives on grids: `place` makes all that depends on them, and nothing else."""
+
+    def place(self, *grids: Any) -> None:
+        """Come to live on these grids; by default, all parts do."""
+        for child in self.children():
+            place(child, *grids)
+
+    def on(self: AnyPlaced, *grids: Any) -> AnyPlaced:
+        """The same operator, with the same Parameters, on other grids, in the order in which the
+        constructor takes them.
+        """
+        twin = _twin(self)
+        twin.place(*grids)
+        return twin
+
+    def set_table(self, name: str, table: Tensor) -> None:
+        """A buffer that follows from the grids, so it is no part of checkpoints. Its successor
+        on another grid is on the same device and of the same precision.
+        """
+        before = self._buffers.get(name)
+        self.register_buffer(name, table if before is None else table.to(before), persistent=False)
+
+
+class Bound(Placed):
+    """A module that knows points, not places on the sphere: it has no equal on another grid."""
+
+    def place(self, *grids: Any) -> None:
+        raise ValueError(
+            f"{type(self).__name__} knows points, not places on the sphere: it has no equal on "
+            "another grid"
+        )
+
+
+def place(module: nn.Module, *grids: Any) -> None:
+    """Place a module, or the parts of one that has no grid of its own."""
+    if isinstance(module, Placed):
+        module.place(*grids)
+    else:
+        for child in module.children():
+            place(child, *grids)
+
+
+def _twin(module: AnyModule) -> AnyModule:
+    """A copy with the same Parameters, in which nothing that is set or registered reaches the
+    original.
+    """
+    twin = copy.copy(module)
+    for name, value in vars(module).items():
+        if isinstance(value, dict | set):
+            vars(twin)[name] = copy.copy(value)
+    for name, child in module._modules.items():
+        twin._modules[name] = None if child is None else _twin(child)
+    return twin

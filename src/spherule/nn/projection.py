@@ -1,0 +1,36 @@
+"""Linear maps over channels, and how heads are split off them."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+
+class Projection(nn.Module):
+    """The same linear map at every point, (batch, in, points) to (batch, out, points)."""
+
+    def __init__(self, in_channels: int, out_channels: int, *, bias: bool = False) -> None:
+        super().__init__()
+        bound = 1 / math.sqrt(in_channels)
+        self.weight = nn.Parameter(torch.empty(out_channels, in_channels).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
+
+    def forward(self, x: Tensor, rows: slice = slice(None)) -> Tensor:
+        bias = None if self.bias is None else self.bias[rows]
+        # A convolution is the fast one of torch's ways to multiply channels-first data on the CPU.
+        return F.conv1d(x, self.weight[rows, :, None], bias)
+
+    def extra_repr(self) -> str:
+        return f"{self.weight.shape[1]}, {self.weight.shape[0]}, bias={self.bias is not None}"
+
+
+def split_heads(x: Float[Tensor, "batch channels points"], heads: int) -> Tensor:
+    """(batch, channels, points) to (batch, heads, points, dim), a view."""
+    return x.unflatten(1, (heads, -1)).mT
+
+
+def merge_heads(x: Float[Tensor, "batch heads points dim"]) -> Tensor:
+    """(batch, heads, points, dim) to (batch, channels, points)."""
+    return x.mT.flatten(1, 2)

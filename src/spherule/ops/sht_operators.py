@@ -1,0 +1,78 @@
+"""The transforms as operators, for layers: what compiled and exported programs hold is the grid's
+name, and coefficients as pairs of real numbers, `[..., l, m, 2]`.
+
+Each is linear, and its gradient is its adjoint, an operator too.
+"""
+
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from spherule.geometry.transforms import SCALAR
+from spherule.grids import Grid
+from spherule.ops.sht import _analysis, _contract, _synthesis, isht, sht, to_orders, to_points
+
+_grid = lru_cache(maxsize=64)(Grid.from_name)
+
+
+@torch.library.custom_op("spherule::sht", mutates_args=())
+def sht_operator(u: Tensor, grid: str, lmax: int) -> Tensor:
+    return _pairs(sht(u, _grid(grid), lmax))
+
+
+@torch.library.custom_op("spherule::isht", mutates_args=())
+def isht_operator(coeffs: Tensor, grid: str) -> Tensor:
+    return isht(torch.view_as_complex(coeffs), _grid(grid)).contiguous()
+
+
+@torch.library.custom_op("spherule::sht_adjoint", mutates_args=())
+def sht_adjoint(coeffs: Tensor, grid: str) -> Tensor:
+    where = _grid(grid)
+    table, weights = _analysis(SCALAR, where, coeffs.shape[-2] - 1, coeffs.dtype, coeffs.device)
+    orders = _contract(table.mT, torch.view_as_complex(coeffs)) * weights[:, None]
+    return to_points(orders / _signs(orders), where).contiguous()
+
+
+@torch.library.custom_op("spherule::isht_adjoint", mutates_args=())
+def isht_adjoint(u: Tensor, grid: str, lmax: int) -> Tensor:
+    where = _grid(grid)
+    table = _synthesis(SCALAR, where, lmax, u.dtype, u.device)
+    coeffs = _contract(table, to_orders(u, where, lmax))
+    return _pairs(coeffs * _signs(coeffs))
+
+
+def _pairs(coeffs: Tensor) -> Tensor:
+    return torch.view_as_real(coeffs).contiguous()
+
+
+def _signs(coeffs: Tensor) -> Tensor:
+    """How many orders each m >= 0 of a real field stands for: itself, and -m."""
+    signs = coeffs.real.new_full((coeffs.shape[-1],), 2.0)
+    signs[0] = 1.0
+    return signs
+
+
+def _fake_coeffs(u: Tensor, grid: str, lmax: int) -> Tensor:
+    return u.new_empty(*u.shape[: u.ndim - len(_grid(grid).shape)], lmax + 1, lmax + 1, 2)
+
+
+def _fake_field(coeffs: Tensor, grid: str) -> Tensor:
+    return coeffs.new_empty(*coeffs.shape[:-3], *_grid(grid).shape)
+
+
+def _keep(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
+    ctx.grid, ctx.lmax = inputs[1], (inputs[2] if len(inputs) > 2 else inputs[0].shape[-2] - 1)
+
+
+for _analyse, _synthesise in ((sht_operator, sht_adjoint), (isht_adjoint, isht_operator)):
+    _analyse.register_fake(_fake_coeffs)
+    _synthesise.register_fake(_fake_field)
+    _analyse.register_autograd(
+        lambda ctx, g, adjoint=_synthesise: (adjoint(g.contiguous(), ctx.grid), None, None),
+        setup_context=_keep,
+    )
+    _synthesise.register_autograd(
+        lambda ctx, g, adjoint=_analyse: (adjoint(g.contiguous(), ctx.grid, ctx.lmax), None),
+        setup_context=_keep,
+    )

@@ -1,0 +1,211 @@
+"""How each figure that a task hands over is drawn, as markup for a page."""
+
+import html
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+
+from spherule.report.curves import legend_below, panels_of
+from spherule.report.maps import Projection, draw_map, smooth
+from spherule.report.style import embedded, pyplot, run_style, section
+from spherule.train.figures import (
+    Bars,
+    ByLatitude,
+    ColorScale,
+    Figure,
+    Folded,
+    Images,
+    Maps,
+    Section,
+    Spectra,
+)
+
+VIEWS: tuple[tuple[Projection, tuple[float, float], str], ...] = (
+    ("orthographic", (65.0, 20.0), "seen from above the north"),
+    ("mollweide", (0.0, 0.0), "the whole sphere, Mollweide"),
+)
+
+
+def draw_section(part: Section) -> str:
+    """A section of a page with its figures."""
+    return section(part.title, html.escape(part.text), *(draw(f) for f in part.figures))
+
+
+@singledispatch
+def draw(figure: Figure) -> str:
+    """Markup of a figure."""
+    raise TypeError(f"figure: nothing draws a {type(figure).__name__}")
+
+
+@draw.register
+def _(figure: Folded) -> str:
+    inner = "".join(draw(f) for f in figure.figures)
+    return f"<details><summary>{html.escape(figure.summary)}</summary>{inner}</details>"
+
+
+@draw.register
+def _(figure: Maps) -> str:
+    fields, errors = (
+        [p.values for row in figure.rows for p in row if p.kind == kind]
+        for kind in ("field", "error")
+    )
+    # Predictions may go astray; the scale is that of what is known.
+    truth = figure.rows[-1][0].values
+    low, high = float(truth.min()), float(truth.max())
+    if low < 0 < high:
+        low, high = -max(-low, high), max(-low, high)
+    worst = max((float(np.abs(e).max()) for e in errors), default=0.0) or 1.0
+    scales = {"field": (low, high, "RdBu_r"), "error": (-worst, worst, "PuOr_r")}
+    assert fields
+    return "".join(_maps(figure, scales, *view) for view in VIEWS)
+
+
+def _maps(
+    figure: Maps,
+    scales: dict[str, tuple[float, float, str]],
+    projection: Projection,
+    center: tuple[float, float],
+    words: str,
+) -> str:
+    plt = pyplot()
+    rows, columns = len(figure.rows), max(map(len, figure.rows))
+    cell = (4.4, 2.35) if projection == "mollweide" else (3.5, 3.5)
+    drawing, axes = plt.subplots(
+        rows,
+        columns,
+        figsize=(cell[0] * columns + 1, rows * cell[1] + 0.9),
+        layout="constrained",
+        squeeze=False,
+    )
+    for row, panels in zip(axes, figure.rows, strict=True):
+        drawn: dict[str, Any] = {}
+        for ax, panel in zip(row, panels, strict=False):
+            low, high, colors = scales[panel.kind]
+            drawn[panel.kind] = draw_map(
+                ax,
+                *smooth(panel.values, figure.grid),
+                projection=projection,
+                centre=center,
+                limits=(low, high),
+                cmap=colors,
+            )
+            ax.set_title(panel.title, fontsize=11)
+        kind = panels[-1].kind
+        label = {"field": figure.label, "error": f"error of {figure.label}"}[kind]
+        drawing.colorbar(drawn[kind], ax=row, shrink=0.85, label=label)
+    drawing.suptitle(f"{figure.title}, {words}", fontsize=13)
+    return embedded(drawing, f"Maps of {figure.title}: {words}")
+
+
+@draw.register
+def _(figure: ByLatitude) -> str:
+    drawing, axes = panels_of(figure.panels, height=3.8)
+    for i, (ax, panel) in enumerate(zip(axes, figure.panels, strict=True)):
+        for k, curve in enumerate(figure.curves):
+            latitude = 90 - np.degrees(curve.grid.theta)
+            ax.plot(latitude, curve.values[i], **run_style(k), linewidth=1.8, label=curve.title)
+        ax.set(xlim=(-90, 90), xticks=(-90, -45, 0, 45, 90), xlabel="latitude (degrees)")
+        ax.set_ylim(bottom=0)
+        ax.set_title(panel)
+        ax.grid(alpha=0.25)
+    axes[0].set_ylabel(figure.ylabel)
+    legend_below(drawing, axes[0])
+    return embedded(drawing, f"{figure.ylabel} against latitude", vector=True)
+
+
+@draw.register
+def _(figure: Spectra) -> str:
+    drawing, axes = panels_of(figure.panels, height=3.9)
+    for i, (ax, panel) in enumerate(zip(axes, figure.panels, strict=True)):
+        top = 0.0
+        truths: list[Any] = []
+        for k, curve in enumerate(figure.curves):
+            degree = np.arange(1, curve.truth.shape[1])
+            style = run_style(k)
+            if not any(np.array_equal(curve.truth, truth) for truth in truths):
+                label = "truth" if not truths else f"truth of {curve.title}"
+                shade = str(0.15 + 0.3 * len(truths) % 0.6)
+                ax.loglog(degree, curve.truth[i, 1:], color=shade, linewidth=2.4, label=label)
+                truths.append(curve.truth)
+            ax.loglog(degree, curve.prediction[i, 1:], **style, linewidth=1.5, label=curve.title)
+            style = {**style, "linestyle": "--"}
+            label = f"error of {curve.title}"
+            ax.loglog(degree, curve.error[i, 1:], **style, linewidth=1.2, label=label)
+            top = max(top, curve.truth[i, 1:].max())
+        ax.set_ylim(top * 1e-8, top * 4)
+        ax.set_xlabel("degree ℓ")
+        ax.set_title(panel)
+        ax.grid(alpha=0.25)
+    axes[0].set_ylabel("power (squared deviations)")
+    legend_below(drawing, axes[0])
+    return embedded(drawing, "Power spectra of truth, predictions and errors", vector=True)
+
+
+@draw.register
+def _(figure: Images) -> str:
+    plt = pyplot()
+    rows = max(len(column.images) for column in figure.columns)
+    height = 1.55 * rows + (1.1 if figure.legend or figure.scales else 0.3)
+    drawing, axes = plt.subplots(
+        rows,
+        len(figure.columns),
+        figsize=(3.1 * len(figure.columns), height),
+        layout="constrained",
+        squeeze=False,
+    )
+    drawn: dict[str, Any] = {}
+    for column, own in zip(figure.columns, axes.T, strict=True):
+        for ax, image in zip(own, column.images, strict=False):
+            if column.scale:
+                drawn[column.scale] = _numbers(ax, image, figure.scales[column.scale])
+            else:
+                ax.imshow(image, interpolation="nearest")
+        own[0].set_title(column.title, fontsize=10)
+    for ax in axes.flat:
+        ax.set(xticks=[], yticks=[])
+        for spine in ax.spines.values():
+            spine.set_visible(False)
+    if figure.legend:
+        color_legend(drawing, figure.legend)
+    for name, picture in drawn.items():
+        own = axes[:, [j for j, column in enumerate(figure.columns) if column.scale == name]]
+        drawing.colorbar(picture, ax=own, location="bottom", shrink=0.7, aspect=30,
+                         label=figure.scales[name].label)  # fmt: skip
+    return embedded(drawing, "Examples: image, truth and predictions")
+
+
+def _numbers(ax: Any, image: Any, scale: ColorScale) -> Any:
+    ax.set_facecolor("0.9")
+    return ax.imshow(
+        image, interpolation="nearest", cmap=scale.colors, vmin=scale.low, vmax=scale.high
+    )
+
+
+@draw.register
+def _(figure: Bars) -> str:
+    plt = pyplot()
+    drawing, ax = plt.subplots(figsize=(10, 3.8), layout="constrained")
+    count, places = len(figure.values), np.arange(len(figure.categories))
+    width = 0.8 / count
+    for k, (title, values) in enumerate(figure.values.items()):
+        color = run_style(k)["color"]
+        ax.bar(places + (k + 0.5) * width - 0.4, values, width, color=color, label=title)
+    ax.set_xticks(places, figure.categories, rotation=30, ha="right")
+    ax.set(ylim=(0, 1), ylabel=figure.ylabel)
+    ax.legend(frameon=False)
+    ax.grid(alpha=0.25, axis="y")
+    return embedded(drawing, f"{figure.ylabel} of each class", vector=True)
+
+
+def color_legend(drawing: Any, names: Any, *, columns: int = 7) -> None:
+    """Name colors (red, green, blue from 0 to 255) below a figure."""
+    from matplotlib.patches import Patch
+
+    patches = [
+        Patch(facecolor=tuple(c / 255 for c in color), edgecolor="0.6", label=name)
+        for name, color in names
+    ]
+    drawing.legend(
+        handles=patches, loc="outside lower center", ncols=columns, frameon=False, fontsize=9
+    )

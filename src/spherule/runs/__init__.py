@@ -1,0 +1,19 @@
+"""Runs on disk: training, opening, evaluation, prediction, rollouts."""
+
+from spherule.runs.directory import RunDirectory
+from spherule.runs.evaluation import evaluate, evaluated
+from spherule.runs.prediction import predict
+from spherule.runs.rollout import Rollout, roll_out
+from spherule.runs.run import Run
+from spherule.runs.training import train
+
+__all__ = [
+    "Rollout",
+    "Run",
+    "RunDirectory",
+    "evaluate",
+    "evaluated",
+    "predict",
+    "roll_out",
+    "train",
+]

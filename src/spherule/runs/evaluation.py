@@ -1,0 +1,90 @@
+"""Evaluation on test samples, kept beside the run with what it was measured on."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from spherule.runs.run import Run
+from spherule.train.files import read_json, write_json
+from spherule.train.measure import measure
+from spherule.train.ranks import choose_device
+from spherule.train.task import Log, Task
+
+KEYS = ("step", "columns", "test", "measured_on", "title", "recipe", "parameters")
+
+
+def evaluate(
+    run: Run,
+    task: Task | None = None,
+    *,
+    samples: int | None = None,
+    batch: int = 4,
+    device: str = "auto",
+    log: Log = print,
+) -> dict[str, Any]:
+    """Measure a run's model on test samples, keep the numbers beside it, and return them."""
+    task = run.task(log) if task is None else task
+    where = choose_device(device)
+    epochs = {r["step"]: r for r in run.directory.records() if "validation" in r}
+    epoch = epochs.get(run.checkpoint.step, {})
+    model = run.model.to(where)
+    values = measure(task, model, "test", samples=samples, batch=batch, device=where).compute()
+    result = {
+        "recipe": run.name,
+        "title": run.config.title,
+        "task": run.config.task.name,
+        "model": type(model).__name__,
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "step": run.checkpoint.step,
+        "torch": torch.__version__,
+        "training_loss": epoch.get("training_loss"),
+        "validation_loss": epoch.get("validation", {}).get("loss"),
+        "columns": dict(task.columns),
+        "measured_on": {
+            "grid": task.grid.name,
+            "samples": task.test_samples if samples is None else samples,
+            **task.test_data(),
+        },
+        "test": {name: dataclasses.asdict(value) for name, value in values.items()},
+    }
+    try:
+        write_json(run.directory.evaluation, result)
+    except OSError as error:
+        log(f"note: the evaluation is not kept: {error}")
+    return result
+
+
+def evaluated(
+    directories: Sequence[Path], *, device: str = "auto", log: Log = print
+) -> list[dict[str, Any]]:
+    """What evaluations of these runs say. Those that are missing, of another checkpoint than the
+    best, or over another number of samples than the rest, are made anew.
+    """
+    runs = [Run.open(directory) for directory in directories]
+    kept = [_kept(run) for run in runs]
+    counts = {result["measured_on"]["samples"] for result in kept if result}
+    if None in kept or len(counts) > 1:
+        # All by default, so that numbers over more samples or fewer don't stand side by side.
+        kept = [
+            result if result and _by_default(run, result) else None
+            for run, result in zip(runs, kept, strict=True)
+        ]
+    return [
+        result or evaluate(run, device=device, log=log)
+        for run, result in zip(runs, kept, strict=True)
+    ]
+
+
+def _kept(run: Run) -> dict[str, Any] | None:
+    try:
+        result = read_json(run.directory.evaluation, *KEYS)
+    except (FileNotFoundError, ValueError):  # of 0.1.0, or damaged: it can be made again
+        return None
+    return result if result["step"] == run.checkpoint.step else None
+
+
+def _by_default(run: Run, result: dict[str, Any]) -> bool:
+    return bool(result["measured_on"]["samples"] == run.task().test_samples)

@@ -1,0 +1,315 @@
+"""What forecasts of fields share: from the state at one time to that a lead later."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from spherule import checks, ops
+from spherule.data import Statistics
+from spherule.grids import Grid
+from spherule.models import Model
+from spherule.objectives import l1, l2, squared_l2
+from spherule.tasks.field_prediction import predict_fields
+from spherule.train.batches import first_samples, to_device
+from spherule.train.figures import (
+    ByLatitude,
+    Folded,
+    Maps,
+    Panel,
+    RingCurve,
+    Section,
+    Spectra,
+    SpectralCurves,
+)
+from spherule.train.task import Log, Task, TaskConfig, Trained
+
+SHOWN = 8
+"""Test samples that errors by latitude and spectra are averaged over."""
+
+
+@dataclass(frozen=True)
+class FieldConfig(TaskConfig):
+    """A forecast, and what training adds to its samples so that it can follow itself."""
+
+    leads: int = 1
+    """Autoregressive training: how many leads each sample is followed."""
+    unroll: tuple[float, ...] = ()
+    """Instead of --leads, weights of following 1, 2, 4, 8 ... leads: one is drawn for each step."""
+    unroll_from: float = 0.0
+    """Share of the steps before that, which follow a single lead."""
+    unroll_gradient: Literal["all", "last"] = "all"
+    """Whether gradients go back through all leads that a sample is followed, or the last only."""
+    noise: float = 0.0
+    """Deviations of random fields that are added to training inputs."""
+    noise_lmax: int | None = None
+    """Their highest degree; by default all that the data have."""
+    noise_slope: float = 0.0
+    """Their power falls with the degree l as (l + 1)^-slope; 0 is white."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.integer("leads", self.leads, low=1)
+        checks.number("unroll_from", self.unroll_from, low=0, high=1)
+        checks.number("noise", self.noise, low=0)
+        if self.noise_lmax is not None:
+            checks.integer("noise_lmax", self.noise_lmax, low=0)
+        for i, weight in enumerate(self.unroll):
+            checks.number(f"unroll[{i}]", weight, low=0)
+        if self.unroll and (self.leads != 1 or not sum(self.unroll) > 0):
+            raise ValueError(
+                f"unroll={self.unroll} with leads={self.leads}: expected weights, one of them "
+                "positive, and no --leads beside them"
+            )
+
+    @property
+    def most_leads(self) -> int:
+        """That a training sample is followed."""
+        return 2 ** (len(self.unroll) - 1) if self.unroll else self.leads
+
+    def predict(
+        self,
+        model: Model,
+        metadata: dict[str, Any],
+        source: Path,
+        target: Path,
+        *,
+        device: torch.device,
+        log: Log = print,
+    ) -> None:
+        """From a Zarr store or NetCDF file to one with the run's variables a lead later."""
+        predict_fields(
+            model,
+            metadata,
+            source,
+            target,
+            allow_missing=self.allow_missing,
+            device=device,
+            log=log,
+        )
+
+    @property
+    def allow_missing(self) -> bool:
+        """Whether values may be missing."""
+        return False
+
+
+class FieldTask(Task):
+    """A batch is (input, target, ...), normalised, further targets each a lead later."""
+
+    columns: ClassVar[dict[str, str]] = {"loss": "loss ↓", "l1": "L₁ error ↓", "l2": "L₂ error ↓"}
+
+    def __init__(
+        self,
+        grid: Grid,
+        variables: tuple[str, ...],
+        units: tuple[str, ...],
+        statistics: Statistics,
+        config: FieldConfig,
+        *,
+        static: Tensor | None = None,
+    ) -> None:
+        self.grid, self.variables, self.units, self.statistics = grid, variables, units, statistics
+        self.static, self.allow_missing = static, config.allow_missing
+        self._training, self._leads = config, config.leads
+        self.out_channels = len(variables)
+        self.in_channels = self.out_channels + (0 if static is None else len(static))
+
+    def step(self, model: nn.Module, state: Tensor) -> Tensor:
+        """The model's state a lead later; what is missing counts as the mean."""
+        if self.allow_missing:
+            state = state.nan_to_num(0.0)
+        if self.static is not None:
+            fixed = self.static.to(state).expand(state.shape[0], *self.static.shape)
+            state = torch.cat([state, fixed], dim=1)
+        prediction: Tensor = model(state)
+        return prediction
+
+    def begin_step(self, seed: int, step: int, steps: int) -> None:
+        """Draw how many leads this step follows its samples."""
+        config = self._training
+        if config.unroll:
+            weights = np.array(config.unroll if step >= config.unroll_from * steps else (1.0,))
+            draw = np.random.default_rng((seed, step, 3))
+            self._leads = 2 ** int(draw.choice(weights.size, p=weights / weights.sum()))
+
+    def loss(self, model: nn.Module, batch: Any) -> Tensor:
+        """Mean over leads of the squared error, each prediction made from the one before."""
+        state, *targets = batch
+        state = state + self._noise(state)
+        losses: list[Tensor] = []
+        for target in targets[: self._leads]:
+            if losses and self._training.unroll_gradient == "last":
+                state = state.detach()
+            state = self.step(model, state)
+            losses.append(self._error(squared_l2, state, target))
+        return torch.stack(losses).mean(0)
+
+    def _noise(self, state: Tensor) -> Tensor | float:
+        config = self._training
+        if not config.noise:
+            return 0.0
+        lmax = self.data_lmax if config.noise_lmax is None else config.noise_lmax
+        degrees = torch.arange(lmax + 1, dtype=torch.float64)
+        power = (degrees + 1) ** -config.noise_slope
+        variance = (power * (2 * degrees + 1)).sum() / (4 * math.pi)
+        spectrum = power * config.noise**2 / variance
+        return ops.random_field(spectrum, self.grid, state.shape[:2]).to(state)
+
+    @property
+    def data_lmax(self) -> int:
+        """The highest degree that the data have."""
+        return self.grid.lmax
+
+    def metrics(self, model: nn.Module, batch: Any) -> dict[str, Tensor]:
+        state, target, *_ = batch
+        prediction = self.step(model, state)
+        errors = {"loss": squared_l2, "l1": l1, "l2": l2}
+        return {name: self._error(error, prediction, target) for name, error in errors.items()}
+
+    def metadata(self) -> dict[str, Any]:
+        return {
+            "grid": self.grid.name,
+            "variables": list(self.variables),
+            "units": list(self.units),
+            "mean": list(self.statistics.mean),
+            "std": list(self.statistics.std),
+            "lead": f"{self.lead:g}s",
+        }
+
+    def sections(self, models: Sequence[Trained]) -> list[Section]:
+        """Maps, error by latitude, spectra."""
+        for other in models[1:]:
+            if other.task.variables != self.variables:
+                raise ValueError(
+                    f"{other.title} forecasts {', '.join(other.task.variables)}, {models[0].title} "
+                    f"{', '.join(self.variables)}: they can't stand on one page"
+                )
+        shown = [_Shown.of(trained) for trained in models]
+        names = [name.replace("_", " ") for name in self.variables]
+        hours = self.lead / 3600
+        return [
+            Section(
+                "Maps",
+                f"One test sample, {hours:g} h ahead: the input, the truth, and for each model its "
+                "prediction with the error below it. All errors share one scale.",
+                _all_maps(shown),
+            ),
+            Section(
+                "Error by latitude",
+                f"Root mean square along each ring, over {len(shown[0].truth)} test samples, in "
+                "deviations of each variable. A planar model takes the poles for the edges of an "
+                "image.",
+                [
+                    ByLatitude(
+                        names,
+                        [RingCurve(s.title, s.task.grid, s.by_ring()) for s in shown],
+                        "error (deviations)",
+                    )
+                ],
+            ),
+            Section(
+                "Spectra",
+                "Power at each degree of the spherical harmonics. A prediction that follows the "
+                "truth keeps its detail; where the error meets the truth, that scale is not "
+                "predicted.",
+                [Spectra(names, [s.spectra() for s in shown])],
+            ),
+        ]
+
+    def _error(self, error: Any, prediction: Tensor, target: Tensor) -> Tensor:
+        prediction = prediction.float()
+        if not self.allow_missing:
+            return error(prediction, target, self.grid)
+        present = target.isfinite().all(dim=1)
+        return error(prediction, target.nan_to_num(0.0), self.grid, mask=present)
+
+
+@dataclass(frozen=True, eq=False)
+class _Shown:
+    """Some test samples in deviations, (samples, variables, *shape), and what a model makes of
+    them.
+    """
+
+    title: str
+    task: FieldTask
+    inputs: Tensor
+    truth: Tensor
+    prediction: Tensor
+
+    @classmethod
+    @torch.no_grad()
+    def of(cls, trained: Trained) -> "_Shown":
+        task = trained.task
+        batch = first_samples(task.test, min(SHOWN, task.test_samples))
+        inputs, truth, *_ = to_device(batch, trained.device)
+        prediction = task.step(trained.model.eval(), inputs)
+        fields = (inputs.nan_to_num(0.0), truth.nan_to_num(0.0), prediction)
+        return cls(trained.title, task, *(u.cpu() for u in fields))
+
+    @property
+    def error(self) -> Tensor:
+        return self.prediction - self.truth
+
+    def by_ring(self) -> NDArray[np.float64]:
+        """Root mean square over samples and each ring: (variables, rings)."""
+        squares = self.error.double().square().flatten(2).mean(0).numpy()
+        grid = self.task.grid
+        return np.sqrt(np.add.reduceat(squares, grid.ringstart, axis=1) / grid.nphi)
+
+    def spectra(self) -> SpectralCurves:
+        grid = self.task.grid
+        power = [
+            ops.power_spectrum(ops.sht(u.double(), grid, grid.lmax)).mean(0).numpy()
+            for u in (self.truth, self.prediction, self.error)
+        ]
+        return SpectralCurves(self.title, *power)
+
+    def physical(self, u: Tensor, variable: int) -> NDArray[Any]:
+        """The first sample of a variable in its own units."""
+        return self.task.statistics.denormalise(u[0], self.task.grid)[variable].numpy()
+
+
+def _all_maps(shown: Sequence[_Shown]) -> list[Maps | Folded]:
+    """The variable that sets the models apart most, then the others; models on the same samples
+    share a figure.
+    """
+    groups: list[list[_Shown]] = []
+    for one in shown:
+        for group in groups:
+            if group[0].task.test_data() == one.task.test_data():
+                group.append(one)
+                break
+        else:
+            groups.append([one])
+    errors = torch.stack([s.error.square().flatten(2).mean((0, 2)) for s in shown])
+    order = (errors.amin(0) / errors.amax(0)).argsort(stable=True).tolist()
+    first, *others = [[_maps(group, v) for group in groups] for v in order]
+    folded = [Folded("The other variables", [m for maps in others for m in maps])]
+    return [*first, *(folded if others else [])]
+
+
+def _maps(group: Sequence[_Shown], variable: int) -> Maps:
+    task = group[0].task
+    name, unit = task.variables[variable], task.units[variable]
+    inputs, truth = (group[0].physical(u, variable) for u in (group[0].inputs, group[0].truth))
+    predictions = [s.physical(s.prediction, variable) for s in group]
+    top = [Panel("input", inputs)]
+    top += [Panel(s.title, p) for s, p in zip(group, predictions, strict=True)]
+    bottom = [Panel("truth", truth)]
+    bottom += [
+        Panel(f"error of {s.title}", p - truth, "error")
+        for s, p in zip(group, predictions, strict=True)
+    ]
+    return Maps(
+        f"{name}, {task.lead / 3600:g} h ahead",
+        f"{name} ({unit})" if unit else name,
+        task.grid,
+        [top, bottom],
+    )

@@ -1,0 +1,138 @@
+"""Forecasts of a user's own fields."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from spherule.data import Statistics
+from spherule.data.forecast import ForecastDataset
+from spherule.tasks.fields import FieldConfig, FieldTask
+from spherule.train.batches import Repeated
+from spherule.train.task import Log
+
+
+@dataclass(frozen=True)
+class ForecastConfig(FieldConfig, task="forecast", title="Forecast"):
+    """Your own fields: a Zarr store or NetCDF file with time, latitude and longitude (or cells)."""
+
+    data: Path | None = None
+    """The store or file."""
+    variables: tuple[str, ...] = ()
+    """What is predicted."""
+    static: tuple[str, ...] = ()
+    """Fields without time that the model sees too, such as orography."""
+    lead: str = "6h"
+    """From input to target: 6h, 30min, 1d."""
+    missing: Literal["refuse", "mask"] = "refuse"
+    """Missing values: an error, or left out of loss and metrics."""
+    training_part: float = 0.8
+    """Share of the time axis to train on, from its beginning."""
+    validation_part: float = 0.1
+    """Share that follows, for validation; the rest is for tests."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.training_part < self.validation_ends < 1:
+            raise ValueError(
+                f"training_part={self.training_part}, validation_part={self.validation_part}: "
+                "shares of time that leave some for tests were expected, such as 0.8 and 0.1"
+            )
+
+    def open(
+        self,
+        seed: int,
+        directory: Path | None = None,
+        *,
+        metadata: dict[str, Any] | None = None,
+        log: Log = print,
+    ) -> "ForecastTask":
+        if self.data is None or not self.variables:
+            raise ValueError(
+                "forecast needs your data: --data my.zarr --variables z500 t850 (a Zarr store or "
+                "NetCDF file with dimensions time, latitude, longitude, or time and cell)"
+            )
+        return ForecastTask(self, metadata)
+
+    @property
+    def allow_missing(self) -> bool:
+        return self.missing == "mask"
+
+    @property
+    def validation_ends(self) -> float:
+        """Share of the time axis before the tests."""
+        return self.training_part + self.validation_part
+
+
+class ForecastTask(FieldTask):
+    """Training, validation and test follow each other in time."""
+
+    def __init__(self, config: ForecastConfig, metadata: dict[str, Any] | None) -> None:
+        self.config = config
+        a, b = config.training_part, config.validation_ends
+        training = self._part(
+            (0.0, a),
+            config.most_leads,
+            Statistics.from_metadata(metadata),
+            Statistics.from_metadata(metadata, "static_"),
+        )
+        super().__init__(
+            training.grid,
+            training.variables,
+            training.units,
+            training.statistics,
+            config,
+            static=training.static,
+        )
+        self.static_statistics = training.static_statistics
+        self.training, self.samples = Repeated(training), len(training)
+        validation, test = self._held_out((a, b)), self._held_out((b, 1.0))
+        self.validation, self.validation_samples = validation, len(validation)
+        self.test, self.test_samples = test, len(test)
+        self.lead = float(training.lead / np.timedelta64(1, "s"))
+
+    def metadata(self) -> dict[str, Any]:
+        return {
+            **super().metadata(),
+            "static": list(self.config.static),
+            "static_mean": list(self.static_statistics.mean),
+            "static_std": list(self.static_statistics.std),
+        }
+
+    def test_data(self) -> dict[str, Any]:
+        return {
+            "data": str(self.config.data),
+            "variables": list(self.config.variables),
+            "lead": self.config.lead,
+            "from": self.config.validation_ends,
+            "missing": self.config.missing,
+            "mean": list(self.statistics.mean),
+            "std": list(self.statistics.std),
+        }
+
+    def trajectories(self, leads: int) -> ForecastDataset:
+        return self._held_out((self.config.validation_ends, 1.0), leads)
+
+    def _held_out(self, part: tuple[float, float], leads: int = 1) -> ForecastDataset:
+        return self._part(part, leads, self.statistics, self.static_statistics)
+
+    def _part(
+        self,
+        part: tuple[float, float],
+        leads: int,
+        statistics: Statistics | None,
+        static_statistics: Statistics | None,
+    ) -> ForecastDataset:
+        assert self.config.data is not None
+        return ForecastDataset(
+            self.config.data,
+            self.config.variables,
+            static=self.config.static,
+            lead=self.config.lead,
+            leads=leads,
+            part=part,
+            missing=self.config.missing,
+            statistics=statistics,
+            static_statistics=static_statistics,
+        )

@@ -1,0 +1,142 @@
+"""Segmentation: which of the classes each direction shows."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from spherule import checks, objectives
+from spherule.data.images import nearest
+from spherule.data.panoramas import COLORS
+from spherule.optional import require
+from spherule.tasks.panoramas import EXAMPLES, PanoramaConfig, PanoramaTask, shown
+from spherule.train.figures import Bars, ByLatitude, ImageColumn, Images, RingCurve, Section
+from spherule.train.task import Log, Trained
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+    from PIL.PngImagePlugin import PngInfo
+
+
+@dataclass(frozen=True)
+class SegmentationConfig(PanoramaConfig, task="segmentation", title="Segmentation of panoramas"):
+    """Which of the classes each direction shows."""
+
+    label_smoothing: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.number("label_smoothing", self.label_smoothing, low=0, below=1)
+
+    def open(
+        self,
+        seed: int,
+        directory: Path | None = None,
+        *,
+        metadata: dict[str, Any] | None = None,
+        log: Log = print,
+    ) -> "SegmentationTask":
+        return SegmentationTask(self, seed, directory, log)
+
+    def picture(
+        self, output: Tensor, size: tuple[int, int], metadata: dict[str, Any], info: "PngInfo"
+    ) -> "Image":
+        """A picture of classes, whose names are inside."""
+        Image = require("PIL.Image", "an image")
+        labels = nearest(output.argmax(0).to(torch.uint8).numpy(), size)
+        picture = Image.fromarray(labels, mode="P")
+        picture.putpalette([value for color in COLORS for value in color])
+        info.add_text("classes", json.dumps(metadata["classes"]))
+        return picture
+
+
+class SegmentationTask(PanoramaTask):
+    """Cross entropy, and the paper's metrics beside those that others quote."""
+
+    columns: ClassVar[dict[str, str]] = {
+        "loss": "loss ↓",
+        "iou": "IoU ↑",
+        "accuracy": "Acc ↑",
+        "pixel_accuracy": "pixel accuracy ↑",
+        "macro_iou": "macro IoU ↑",
+    }
+
+    def __init__(
+        self, config: SegmentationConfig, seed: int, directory: Path | None, log: Log
+    ) -> None:
+        super().__init__(config, seed, directory, log)
+        self.out_channels = len(self.classes)
+        self.label_smoothing = config.label_smoothing
+
+    def loss(self, model: nn.Module, batch: Any) -> Tensor:
+        return objectives.cross_entropy(
+            model(batch["image"]).float(),
+            batch["label"],
+            self.grid,
+            label_smoothing=self.label_smoothing,
+        )
+
+    def metrics(self, model: nn.Module, batch: Any) -> dict[str, Tensor]:
+        logits = model(batch["image"]).float()
+        matrix = self._confusion(logits.argmax(1), batch["label"])
+        return {
+            "loss": objectives.cross_entropy(logits, batch["label"], self.grid),
+            "iou": objectives.iou_micro(matrix),
+            "accuracy": objectives.accuracy(matrix),
+            "pixel_accuracy": objectives.pixel_accuracy(matrix),
+            "macro_iou": objectives.iou_macro(matrix),
+        }
+
+    def sections(self, models: Sequence[Trained]) -> list[Section]:
+        """Examples, error by latitude, classes."""
+        colors = np.array(COLORS, dtype=np.uint8)
+        examples: list[ImageColumn] = []
+        curves, matrices = [], {}
+        before = None
+        for trained, (batch, output) in zip(models, shown(models), strict=True):
+            task, label, found = trained.task, batch["label"], output.argmax(1)
+            if task.test_data() != before:
+                before = task.test_data()
+                examples += [task.photographs(batch)]
+                examples += [ImageColumn("truth", colors[label[:EXAMPLES].numpy()])]
+            examples += [ImageColumn(trained.title, colors[found[:EXAMPLES].numpy()])]
+            wrong = task.by_ring((found != label).double())
+            curves.append(RingCurve(trained.title, task.grid, wrong))
+            matrices[trained.title] = task._confusion(found, label).sum(0).numpy()
+        present = np.flatnonzero(next(iter(matrices.values())).sum(1) > 0)
+        return [
+            Section(
+                "Examples",
+                "Panoramas that no model has seen, as latitude and longitude.",
+                [Images(examples, {}, list(zip(self.classes, COLORS, strict=True)))],
+            ),
+            Section(
+                "Error by latitude",
+                f"Share of each ring that is labelled wrongly, over {len(label)} test samples.",
+                [ByLatitude(["wrong labels"], curves, "share of the ring")],
+            ),
+            Section(
+                "Classes",
+                "Intersection over union of each class, by area.",
+                [
+                    Bars(
+                        [self.classes[int(c)] for c in present],
+                        {title: _iou(matrix)[present] for title, matrix in matrices.items()},
+                        "IoU",
+                    )
+                ],
+            ),
+        ]
+
+    def _confusion(self, found: Tensor, label: Tensor) -> Tensor:
+        return objectives.confusion(found, label, len(self.classes), self.grid)
+
+
+def _iou(matrix: Any) -> Any:
+    hit = np.diag(matrix)
+    return hit / np.maximum(matrix.sum(0) + matrix.sum(1) - hit, 1e-300)

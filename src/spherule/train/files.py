@@ -1,0 +1,40 @@
+"""Small files that are whole or not there, and a plain word when one is damaged."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Under another name first, to disk, then renamed: a reader sees the old text or the new."""
+    new = path.with_name(f"{path.name}.new")
+    try:
+        with new.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(new, path)
+    except OSError:
+        new.unlink(missing_ok=True)
+        raise
+
+
+def write_json(path: Path, values: Any) -> None:
+    """Indented, for people to read."""
+    write_whole(path, json.dumps(values, indent=2) + "\n")
+
+
+def read_json(path: Path, *keys: str) -> dict[str, Any]:
+    """The object in a file, with at least these keys."""
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{path} does not exist") from None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is not valid JSON: {error}") from error
+    if not isinstance(values, dict):
+        raise ValueError(f"{path}: expected an object, got {type(values).__name__}")
+    if missing := sorted(set(keys) - values.keys()):
+        raise ValueError(f"{path} lacks {', '.join(missing)}")
+    return values

@@ -1,0 +1,104 @@
+"""Segmentation and depth of rendered rooms, from training to a predicted image."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from spherule.models import SegformerConfig, TransformerConfig
+from spherule.report.page import write_report
+from spherule.runs import Run, predict, train
+from spherule.tasks import DepthConfig, SegmentationConfig
+from spherule.train import RunConfig, TrainingConfig
+from tests.tiny import losses, silent, validations
+
+pytest.importorskip("zarr", reason="Zarr 3 needs Python 3.11")
+ROOMS = {"rooms": 24, "size": "16x32", "fold": "1"}
+TRAINING = TrainingConfig(
+    epochs=4, batch=4, optimizer="adamw", learning_rate=5e-3, schedule="cosine"
+)
+SEGFORMER = SegformerConfig(widths=(8, 16), depths=(1, 1), heads=(1, 2), drop_path=0.1)
+CONFIGS = {
+    "seg": RunConfig(SegmentationConfig(**ROOMS), SEGFORMER, TRAINING, recipe="seg/test"),
+    "depth": RunConfig(
+        DepthConfig(**ROOMS), TransformerConfig(width=16, depth=1), TRAINING, "depth/test"
+    ),
+}
+
+
+@pytest.fixture(scope="module", params=list(CONFIGS))
+def trained(request, tmp_path_factory) -> Path:
+    torch.set_num_threads(1)
+    directory = tmp_path_factory.mktemp(request.param) / "run"
+    said: list[str] = []
+    train(CONFIGS[request.param], directory, log=said.append)
+    assert "rendering 24 rooms of 16x32" in said[0]
+    return directory
+
+
+def test_rooms_are_learned(trained: Path) -> None:
+    values = [loss for _, loss in losses(trained)]
+    assert np.mean(values[-5:]) < 0.93 * np.mean(values[:5])
+    assert validations(trained)[-1] < 1.05 * validations(trained)[0]
+
+
+def test_a_resumed_run_sees_the_same_augmented_samples(trained: Path, tmp_path: Path) -> None:
+    config = Run.open(trained).config
+    half = replace(config, training=replace(config.training, epochs=2, schedule="constant"))
+    whole = replace(half, training=replace(half.training, epochs=3))
+    store = {"data": trained / "rooms-24-16x32.zarr"}
+    half, whole = (replace(c, task=replace(c.task, **store)) for c in (half, whole))
+    train(half, tmp_path / "a", log=silent)
+    train(whole, tmp_path / "a", resume=True, log=silent)
+    train(whole, tmp_path / "b", log=silent)
+    assert losses(tmp_path / "a") == losses(tmp_path / "b")
+
+
+def test_a_page_is_written(trained: Path, tmp_path: Path) -> None:
+    write_report(tmp_path / "page.html", [trained])
+    page = (tmp_path / "page.html").read_text()
+    for words in ("Examples", "Error by latitude", "data:image/png"):
+        assert words in page
+
+
+@pytest.mark.parametrize("size", [(64, 32), (20, 10), (96, 48)])
+def test_a_panorama_image_gives_an_image_of_its_size(trained: Path, tmp_path, size) -> None:
+    noise = np.random.default_rng(0).integers(0, 255, (size[1], size[0], 3), dtype=np.uint8)
+    Image.fromarray(noise).save(tmp_path / "in.jpg")
+    run = Run.open(trained)
+    predict(run, tmp_path / "in.jpg", tmp_path / "out.png")
+    with Image.open(tmp_path / "out.png") as image:
+        assert image.size == size
+        pixels = np.array(image)
+        if run.name.startswith("seg"):
+            assert json.loads(image.text["classes"])[-1] == "<UNK>"
+            assert pixels.max() < 14
+        else:
+            assert pixels.dtype == np.uint16
+            assert 0.2 < np.median(pixels) / 512 < 10  # metres, in a room
+
+
+def test_bad_images_are_named(trained: Path, finished: Path, tmp_path: Path) -> None:
+    run = Run.open(trained)
+    Image.new("RGB", (30, 30)).save(tmp_path / "square.png")
+    (tmp_path / "text.png").write_text("hello")
+    for name, words in (
+        ("square.png", "30x30 is not a whole panorama"),
+        ("text.png", "can't be used"),
+        ("no.png", "does not exist"),
+    ):
+        with pytest.raises((ValueError, OSError), match=words):
+            predict(run, tmp_path / name, tmp_path / "out.png")
+    with pytest.raises(ValueError, match=r"ends in \.png"):
+        predict(run, tmp_path / "square.png", tmp_path / "out.jpg")
+    with pytest.raises(ValueError, match="cannot be read as h5netcdf"):
+        predict(Run.open(finished), tmp_path / "square.png", tmp_path / "out.png")
+
+
+def test_without_data_the_commands_that_make_them_are_named() -> None:
+    with pytest.raises(ValueError, match=r"spherule data stanford --root.*\n.*spherule data rooms"):
+        SegmentationConfig().open(0)
