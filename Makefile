@@ -32,7 +32,7 @@ test-oldest:
 	$(MAKE) test VENV=build/oldest CONSTRAINTS=packaging/oldest.txt PYTHON=$(PYTHON)
 
 test-newest:
-	rm -f build/newest/.set-up
+	rm -rf build/newest
 	$(MAKE) test VENV=build/newest CONSTRAINTS=/dev/null PYTHON=$(PYTHON)
 
 check: $(SETUP)
