@@ -46,13 +46,13 @@ class AgedShallowWater(Dataset[tuple[Tensor, ...]]):
         self._starts = ShallowWaterDataset(config, seed=seed, statistics=statistics, leads=leads)
         self.grid, self.statistics = self._starts.grid, self._starts.statistics
         self.oldest = math.ceil(days * 86400 / config.lead)
-        self._windows = BLOCK * max(self.oldest // LEADS_A_SAMPLE, 1)
+        self.windows = BLOCK * max(self.oldest // LEADS_A_SAMPLE, 1)
         self._blocks: OrderedDict[int, Tensor] = OrderedDict()
 
     def __getitem__(self, index: int) -> tuple[Tensor, ...]:
         if index < 0:
             raise IndexError(f"index={index}: samples are counted from 0 and have no end")
-        newest = index // self._windows
+        newest = index // self.windows
         draw = np.random.default_rng((self._starts.seed, index, 2))
         number = newest - int(draw.integers(min(RECENT, newest + 1)))
         place, age = int(draw.integers(BLOCK)), int(draw.integers(self.oldest + 1))

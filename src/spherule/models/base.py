@@ -1,5 +1,6 @@
 """What all models share: fields in and out, other grids, saving and loading."""
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -66,6 +67,11 @@ class Model(Placed):
     def predict(self, x: Tensor) -> Tensor:
         """The map itself, for input that fits."""
         raise NotImplementedError
+
+    def fit(self, batches: Iterable[Sequence[Any]]) -> None:
+        """Before training, find by least squares what can be found so, from (input, target, ...)
+        batches. Most models have nothing of the kind, and take none of them.
+        """
 
     def on(self: AnyModel, *grids: Grid | str) -> AnyModel:
         """The same operator, with the same Parameters, on another grid: all cutoffs stay what they

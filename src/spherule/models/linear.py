@@ -99,9 +99,9 @@ class Linear(Model):
     def predict(self, x: Tensor) -> Tensor:
         return self.mix(x)
 
-    def fit(self, batches: Batches) -> LinearFit:
+    def fit(self, batches: Batches) -> None:
         """Take the matrices that fit best."""
-        return fit_mix(self.mix, batches)
+        fit_mix(self.mix, batches)
 
 
 def fit_mix(mix: SpectralMix, batches: Batches) -> LinearFit:

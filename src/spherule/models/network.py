@@ -6,7 +6,7 @@ from torch.utils.checkpoint import checkpoint
 from spherule.grids import Grid
 from spherule.models.base import Model
 from spherule.models.config import NetworkConfig
-from spherule.models.linear import Batches, LinearFit, fit_mix
+from spherule.models.linear import Batches, fit_mix
 from spherule.models.skip import Skip
 
 
@@ -43,16 +43,14 @@ class Network(Model):
             for parameter in last.parameters():
                 nn.init.zeros_(parameter)
 
-    def fit_skip(self, batches: Batches) -> LinearFit:
-        """Fit the spectral skip to (input, target) batches, before training; what it leaves of each
-        channel becomes the scale of what the network adds.
+    def fit(self, batches: Batches) -> None:
+        """Fit a spectral skip; what it leaves of each channel becomes the scale of what the network
+        adds.
         """
-        if self.skip.mix is None:
-            raise ValueError(f"fit_skip needs skip='spectral', not {self.config.skip!r}")
-        fit = fit_mix(self.skip.mix, batches)
-        # Where nothing is left, the network must still be able to say something.
-        self.skip.scale.copy_(fit.deviation.clamp(min=1e-6))
-        return fit
+        if self.skip.mix is not None:
+            fit = fit_mix(self.skip.mix, batches)
+            # Where nothing is left, the network must still be able to say something.
+            self.skip.scale.copy_(fit.deviation.clamp(min=1e-6))
 
     def run_blocks(self, blocks: nn.ModuleList, position: nn.Module, x: Tensor) -> Tensor:
         """The blocks one after the other, with the position added before each."""

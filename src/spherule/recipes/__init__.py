@@ -11,6 +11,7 @@ from spherule.recipes.rows import ABLATION, LARGE, ROWS, Row
 from spherule.train import RunConfig
 
 SIZES = ("paper", "small", "tiny")
+_SPECTRAL = "S² Transformer (local), spectral skip"
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,10 @@ RECIPES: dict[str, Recipe] = {
         *_table("seg", ROWS | LARGE, tables.segmentation),
         *_table("depth", ROWS, tables.depth),
         *_table("forecast", ROWS, tables.forecast),
+        Recipe("swe/linear", "Linear, a matrix a degree", tables.linear_water),
+        Recipe("swe/spectral-transformer-local", _SPECTRAL, tables.stable_water),
+        Recipe("forecast/linear", "Linear, a matrix a degree", tables.linear_forecast),
+        Recipe("forecast/spectral-transformer-local", _SPECTRAL, tables.spectral_forecast),
     )
 }
 

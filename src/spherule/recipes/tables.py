@@ -3,8 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
-from spherule.models import SegformerConfig
-from spherule.recipes.rows import Row, RowConfig, scaled
+from spherule.models import (
+    LinearConfig,
+    SegformerConfig,
+    TransformerConfig,
+)
+from spherule.recipes.rows import ROWS, Row, RowConfig, scaled
 from spherule.tasks import DepthConfig, ForecastConfig, SegmentationConfig, ShallowWaterTaskConfig
 from spherule.train import RunConfig, TrainingConfig
 
@@ -19,6 +23,11 @@ def shallow_water(row: Row, size: str) -> RunConfig:
         model = replace(model, drop_path=0.1)
     else:
         model = replace(model, skip="identity")
+    task, training = _water(size)
+    return RunConfig(task, model, training)
+
+
+def _water(size: str) -> tuple[ShallowWaterTaskConfig, TrainingConfig]:
     task = ShallowWaterTaskConfig(damping_time=7200.0)
     training = TrainingConfig(epochs=50, batch=4, learning_rate=1e-3, schedule="plateau")
     if size == "small":
@@ -27,7 +36,30 @@ def shallow_water(row: Row, size: str) -> RunConfig:
         task = replace(task, grid="gauss:32x64", damping_time=None)
         task = replace(task, samples=128, validation_samples=16, test_samples=16)
         training = replace(training, epochs=20, batch=8, learning_rate=3e-3, schedule="cosine")
-    return RunConfig(task, model, training)
+    return task, training
+
+
+def linear_water(size: str) -> RunConfig:
+    """Fitted to 64 samples, not trained."""
+    task, training = _water(size)
+    lmax: int = task.data.resolved()["lmax"]
+    return RunConfig(task, LinearConfig(lmax=lmax), replace(training, epochs=0))
+
+
+def stable_water(size: str) -> RunConfig:
+    """As many steps as the paper's, so that the forecast can follow itself: the output has the
+    data's truncation and means, inputs are of every age to ten days with noise on them, and in the
+    last third samples are followed for up to eight leads.
+    """
+    task, training = _water(size)
+    lmax: int = task.data.resolved()["lmax"]
+    model = TransformerConfig(skip="spectral", skip_lmax=lmax, bandlimit=lmax, keep_mean=True)
+    unroll = (0.4, 0.3, 0.2, 0.1)
+    task = replace(task, ages=10.0, noise=0.05, unroll=unroll, unroll_from=2 / 3)
+    training = replace(
+        training, batch=4, learning_rate=2e-3, schedule="cosine", clip=1.0, ema=0.995
+    )
+    return RunConfig(task, scaled(model, size), training)
 
 
 def segmentation(row: Row, size: str) -> RunConfig:
@@ -77,6 +109,17 @@ def forecast(row: Row, size: str) -> RunConfig:
         epochs=epochs, batch=4, learning_rate=1e-3, schedule="cosine", clip=1.0
     )
     return RunConfig(ForecastConfig(), model, training)
+
+
+def linear_forecast(size: str) -> RunConfig:
+    """Fitted to up to 64 times, not trained."""
+    return RunConfig(ForecastConfig(), LinearConfig(), TrainingConfig(epochs=0))
+
+
+def spectral_forecast(size: str) -> RunConfig:
+    """The network adds to what is linear in the change."""
+    run = forecast(ROWS["s2-transformer-local"], size)
+    return replace(run, model=scaled(TransformerConfig(skip="spectral"), size))
 
 
 _EPOCHS = {"small": 30, "tiny": 20}

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from spherule import tasks
+from spherule.allocator import keep_memory
 from spherule.models import Model, from_pretrained
 from spherule.runs.directory import RunDirectory
 from spherule.train.checkpoint import Checkpoint
@@ -27,6 +28,7 @@ class Run:
     @classmethod
     def open(cls, directory: Path | str, *, which: Literal["best", "last"] = "best") -> "Run":
         """The best model of a run by validation, or the last; damaged checkpoints are left out."""
+        keep_memory()
         where = RunDirectory(Path(directory))
         config = where.read_config()
         last, problems = where.newest()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 
+from spherule.allocator import keep_memory
 from spherule.models import Model, build
 from spherule.runs.directory import RunDirectory
 from spherule.runs.run import Run
@@ -36,6 +37,7 @@ def train(
     log: Log = print,
 ) -> Path:
     """Train to the end, in this directory; `init` is a run whose best weights are the start."""
+    keep_memory()
     where = RunDirectory(Path(directory))
     device = ranks.choose_device(config.training.device)
     with (
@@ -58,6 +60,8 @@ def train(
             log(f"going on from step {trainer.step} of {trainer.steps}")
         elif init is not None:
             _start_from(model, init)
+        else:
+            model.fit(task.fitting_batches())
         ranks.wait()
         journal = where.journal(trainer.step) if rank == 0 else None
         try:

@@ -1,7 +1,7 @@
 """What forecasts of fields share: from the state at one time to that a lead later."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -30,6 +30,8 @@ from spherule.train.figures import (
 )
 from spherule.train.task import Log, Task, TaskConfig, Trained
 
+FITTED = 64
+"""Training samples that linear maps are fitted to."""
 SHOWN = 8
 """Test samples that errors by latitude and spectra are averaged over."""
 
@@ -122,14 +124,30 @@ class FieldTask(Task):
         self.in_channels = self.out_channels + (0 if static is None else len(static))
 
     def step(self, model: nn.Module, state: Tensor) -> Tensor:
-        """The model's state a lead later; what is missing counts as the mean."""
+        """The model's state a lead later."""
+        prediction: Tensor = model(self.inputs(state))
+        return prediction
+
+    def inputs(self, state: Tensor) -> Tensor:
+        """What a model sees: what is missing counts as the mean, static fields follow."""
         if self.allow_missing:
             state = state.nan_to_num(0.0)
         if self.static is not None:
             fixed = self.static.to(state).expand(state.shape[0], *self.static.shape)
             state = torch.cat([state, fixed], dim=1)
-        prediction: Tensor = model(state)
-        return prediction
+        return state
+
+    def fitting_batches(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """One after the other: as many as there are, or `FITTED`, far enough apart to differ."""
+        count = FITTED if self.endless else min(FITTED, self.samples)
+        for number in range(0, count * self.fitting_stride, self.fitting_stride):
+            state, target, *_ = self.training[number]
+            yield self.inputs(state[None]), target[None].nan_to_num(0.0)
+
+    @property
+    def fitting_stride(self) -> int:
+        """From one sample that models are fitted to, to the next."""
+        return 1 if self.endless else max(self.samples // FITTED, 1)
 
     def begin_step(self, seed: int, step: int, steps: int) -> None:
         """Draw how many leads this step follows its samples."""

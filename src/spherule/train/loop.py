@@ -120,6 +120,8 @@ class Trainer:
             raise
 
     def _run(self, journal: Journal | None, on_step: OnStep) -> None:
+        if self.steps == 0:  # fitted, not trained
+            self._end_epoch(-1, journal)
         began, first = time.perf_counter(), self.step
         for batch, numbers in self._batches():
             loss, norm, rate = self._step(batch, numbers, journal)
@@ -202,7 +204,7 @@ class Trainer:
         values = self.validate()
         loss = values["loss"].mean
         self.schedule.observe(loss)
-        training = self.epoch_loss / self.epoch_steps
+        training = self.epoch_loss / self.epoch_steps if self.steps else None
         self.epoch_loss = 0.0
         if loss < self.best["loss"]:
             self.best = {"step": self.step, "loss": loss}

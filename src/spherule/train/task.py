@@ -6,7 +6,7 @@ stands here.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -107,6 +107,10 @@ class Task(ABC):
         """Told to all ranks before each training step, for what the task itself draws or
         schedules: a function of these numbers, so that a resumed run goes on bit by bit.
         """
+
+    def fitting_batches(self) -> Iterable[Any]:
+        """Training samples (input, target, ...) for what models find by least squares."""
+        return ()
 
     @abstractmethod
     def loss(self, model: nn.Module, batch: Any) -> Tensor:

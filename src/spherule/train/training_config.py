@@ -11,7 +11,8 @@ class TrainingConfig:
     """How a model is trained."""
 
     epochs: int = 50
-    """Passes over the data, or over `--samples` of an endless source; each ends in validation."""
+    """Passes over the data, or over `--samples` of an endless source; each ends in validation.
+    0: only what is fitted by least squares."""
     batch: int = 4
     """Samples of an optimiser step, over all processes and all parts of an accumulated step."""
     accumulate: int = 1
@@ -41,9 +42,9 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         checks.config(self)
-        for name in ("epochs", "batch", "accumulate"):
+        for name in ("batch", "accumulate"):
             checks.integer(name, getattr(self, name), low=1)
-        for name in ("warmup", "workers", "save_every", "seed", "patience"):
+        for name in ("epochs", "warmup", "workers", "save_every", "seed", "patience"):
             checks.integer(name, getattr(self, name), low=0)
         checks.number("weight_decay", self.weight_decay, low=0)
         checks.number("learning_rate", self.learning_rate, above=0)
