@@ -116,15 +116,22 @@ class SphericalAttention(nn.Module):
             )
         if key_mask is not None:
             key_mask = key_mask.flatten(-len(self.grid.shape))
-        q, k, v = (split_heads(part, self.heads) for part in self._project(x, context))
-        if self.q_norm is not None and self.k_norm is not None:
-            q, k = self.q_norm(q), self.k_norm(k)
+        q, k, v = self.project(x, context)
         if self.neighborhood is None:
             dropout = self.dropout if self.training else 0.0
             y = ops.global_attention(q, k, v, self.grid, key_mask=key_mask, dropout_p=dropout)
         else:
             y = ops.neighborhood_attention(q, k, v, self.neighborhood, key_mask=key_mask)
         return self.out(merge_heads(y)).unflatten(-1, self.query_grid.shape)
+
+    def project(self, x: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values (batch, heads, points, dim) of fields (batch, channels,
+        points).
+        """
+        q, k, v = (split_heads(part, self.heads) for part in self._project(x, context))
+        if self.q_norm is not None and self.k_norm is not None:
+            q, k = self.q_norm(q), self.k_norm(k)
+        return q, k, v
 
     def on(self, grid: Grid, query_grid: Grid | None = None) -> "SphericalAttention":
         """The same operator, with the same Parameters, on another grid."""
@@ -205,7 +212,7 @@ class PlanarAttention(nn.Module):
         self, x: Float[Tensor, "batch channels ..."]
     ) -> Float[Tensor, "batch channels ..."]:
         flat = flat_field(self, "x", x, self.channels, self.grid)
-        q, k, v = (split_heads(part, self.heads) for part in self.qkv(flat).chunk(3, dim=1))
+        q, k, v = self.project(flat)
         if self.neighborhood is None:
             dropout = self.dropout if self.training else 0.0
             q, k, v = (part.contiguous() for part in (q, k, v))
@@ -213,6 +220,13 @@ class PlanarAttention(nn.Module):
         else:
             y = ops.neighborhood_attention(q, k, v, self.neighborhood)
         return self.out(merge_heads(y)).unflatten(-1, self.grid.shape)
+
+    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values (batch, heads, points, dim) of a field (batch, channels,
+        points).
+        """
+        q, k, v = (split_heads(part, self.heads) for part in self.qkv(x).chunk(3, dim=1))
+        return q, k, v
 
     def extra_repr(self) -> str:
         reach = "global" if self.window is None else f"window={self.window}"
