@@ -35,15 +35,14 @@ def attention_weights(
             "q, k: expected (batch, heads, points, dim) of equal batch, heads and dim, got "
             f"{tuple(q.shape)}, {tuple(k.shape)}"
         )
-    everywhere = isinstance(neighborhood, Grid)
-    expected = {
-        "q": q.shape[2] if everywhere else neighborhood.queries,
-        "k": neighborhood.size if everywhere else neighborhood.keys,
-    }
-    for name, x in (("q", q), ("k", k)):
-        if x.shape[2] != expected[name]:
+    if isinstance(neighborhood, Grid):
+        points = (q.shape[2], neighborhood.size)
+    else:
+        points = (neighborhood.queries, neighborhood.keys)
+    for name, x, expected in zip("qk", (q, k), points, strict=True):
+        if x.shape[2] != expected:
             raise ValueError(
-                f"{name} has {x.shape[2]} points, but {neighborhood!r} expects {expected[name]}"
+                f"{name} has {x.shape[2]} points, but {neighborhood!r} expects {expected}"
             )
     chosen = [int(i) for i in queries]
     if wrong := [i for i in chosen if not 0 <= i < q.shape[2]]:

@@ -1,8 +1,8 @@
 """Color maps that everybody can read: made of lightness, so that no hue is needed to rank values.
 
 Lines in OKLCH, Ottosson's perceptual space. Lightness rises along a sequential map and towards the
-middle of a diverging one, whose sides are blue and orange, or purple and yellow: pairs that color-blind
-people tell apart.
+middle of a diverging one, whose sides are blue and orange, or purple and yellow: pairs that
+color-blind people tell apart.
 """
 
 import numpy as np
@@ -30,7 +30,9 @@ def color_maps() -> dict[str, NDArray[np.uint8]]:
     """`sequential`, `diverging` and `error`: (256, 3)."""
     t = np.linspace(0, 1, SIZE)
     return {
-        "sequential": _srgb(0.22 + 0.72 * t, 0.13 * np.sin(np.pi * (0.18 + 0.64 * t)), 300 - 200 * t),
+        "sequential": _srgb(
+            0.22 + 0.72 * t, 0.13 * np.sin(np.pi * (0.18 + 0.64 * t)), 300 - 200 * t
+        ),
         "diverging": _two_sided(255.0, 40.0),
         "error": _two_sided(300.0, 75.0),
     }

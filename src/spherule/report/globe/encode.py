@@ -14,7 +14,7 @@ from spherule.ops import resample
 
 MISSING = 65535
 FINE, COARSE = 65534, 4094
-"""Steps from the least value of a field to the largest: 16 bits, or 12 where a page would be too large."""
+"""Steps from the least value of a field to the largest: 16 bits, or 12 where 16 are too many."""
 POLE = 1e-9
 
 
@@ -36,7 +36,7 @@ class Codes:
 
 
 def rings(grid: Grid) -> dict[str, Any]:
-    """The rings of a grid, with a point at each pole that has none: every place lies between two."""
+    """The rings of a grid, with a point at each pole that has none: all places lie between two."""
     north, south = _open_poles(grid)
 
     def closed(values: NDArray, first: float, last: float) -> list[float]:

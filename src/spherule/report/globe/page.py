@@ -77,4 +77,6 @@ def _summary(globe: Globe) -> str:
 
 
 def _template(name: str) -> str:
-    return resources.files("spherule.report.globe").joinpath("web", name).read_text("utf-8")
+    return (
+        resources.files("spherule.report.globe").joinpath("web").joinpath(name).read_text("utf-8")
+    )

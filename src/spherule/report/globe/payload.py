@@ -1,4 +1,4 @@
-"""What the page's script reads: fields thinned to a size, codes, colors, and what to say of them."""
+"""What the page's script reads: fields thinned to a size, codes, colors, notes."""
 
 import base64
 import dataclasses
@@ -24,9 +24,9 @@ TYPICAL = 0.8
 START = (30.0, 0.0)
 """Where the first look falls: latitude and longitude in degrees."""
 SLIGHT = 0.05
-"""A range that passes 0 by less than this share of it is not about 0: undershoots of a quantity that has no sign."""
+"""A range that passes 0 by less than this share is not about 0: a quantity without sign undershoots."""
 USUAL = 0.995
-"""Of all errors, the share within the ends of their color map: one that blows up must not blank the rest."""
+"""The share of errors within the ends of their colors: a forecast that blows up leaves the rest seen."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,8 @@ def make_payload(globe: Globe) -> dict[str, Any]:
     steps, stride = _thinning(stored, len(globe.frames.labels))
     if stride > 1:
         notes.append(
-            f"One of {stride} frames is shown, of {len(globe.frames.labels)}, so that the page stays small."
+            f"One of {stride} frames is shown, of {len(globe.frames.labels)}, so that the page stays "
+            "small."
         )
     notes.append(
         f"Values are quantized to {16 if steps == encode.FINE else 12} bits: right to "

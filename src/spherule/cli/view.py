@@ -1,0 +1,75 @@
+"""`spherule view`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import tyro
+
+if TYPE_CHECKING:
+    from spherule.report.globe import Globe
+
+
+@dataclass(frozen=True)
+class View:
+    """Write a page with a globe to turn: fields of a NetCDF file or Zarr store, panoramas from the
+    inside, or what a run's model attends to.
+    """
+
+    path: tyro.conf.Positional[Path]
+    """A NetCDF file, a Zarr store, or with --attention the directory of a run."""
+    variable: tuple[str, ...] = ()
+    """Which of the file's variables; by default the first few."""
+    attention: bool = False
+    """Show the attention weights of each layer and head, around the point that you click."""
+    out: Path | None = None
+    """The page; by default named after the file, here, or attention.html in the run."""
+
+    def run(self) -> None:
+        from spherule.report.globe import write_globe
+
+        out = self.out
+        if self.attention:
+            if self.variable:
+                raise ValueError("--variable chooses fields of a file, not of --attention")
+            globe, out = run_attention(self.path), out or self.path / "attention.html"
+        else:
+            from spherule.report.globe.files import file_globe
+
+            if (self.path / "config.json").exists():
+                raise ValueError(
+                    f"{self.path} is a run: spherule view {self.path} --attention shows what its "
+                    f"model attends to, spherule report {self.path} the rest"
+                )
+            globe, out = file_globe(self.path, self.variable), out or Path(f"{self.path.stem}.html")
+        write_globe(out, globe)
+        print(f"wrote {out} ({out.stat().st_size / 1e6:.1f} MB)")
+
+
+def run_attention(directory: Path) -> "Globe":
+    """What the run's best model attends to in the first test sample."""
+    from spherule.report.globe import Image, Variable
+    from spherule.report.globe.attention import attention_globe
+    from spherule.train import Run
+    from spherule.train.fields import FieldProblem
+    from spherule.train.measure import first_samples
+    from spherule.train.panoramas import PanoramaProblem
+
+    run = Run.open(directory)
+    problem, model = run.data(), run.model.eval()
+    batch = first_samples(problem.test, 1)
+    title = f"What {run.config.title} attends to"
+    if isinstance(problem, FieldProblem):
+        state = batch[0]
+        physical = problem.statistics.denormalise(state[0], problem.grid).numpy()
+        inputs = [
+            Variable(name, problem.grid, {"input": field}, unit)
+            for name, unit, field in zip(problem.variables, problem.units, physical, strict=True)
+        ]
+        return attention_globe(title, model, lambda: problem.step(model, state), inputs=inputs)
+    assert isinstance(problem, PanoramaProblem)
+    image = batch["image"]
+    statistics = problem.statistics
+    rgb = image[0].permute(1, 2, 0).numpy() * statistics.rgb_std + statistics.rgb_mean
+    photograph = Image(problem.grid, (rgb.clip(0, 1) * 255).round().astype("uint8")[None])
+    return attention_globe(title, model, lambda: model(image), image=photograph)
