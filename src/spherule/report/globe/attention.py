@@ -18,6 +18,8 @@ from spherule.report.globe.scene import Frames, Globe, Image, Variable
 MOST_VALUES = 60_000_000
 """Weights that are kept; places are as many as that allows, on HEALPix grids up to H4."""
 FINEST = 4
+USUAL = 0.995
+"""The share of weights within the ends of their colors."""
 
 
 def attention_globe(
@@ -55,7 +57,9 @@ def attention_globe(
     for number, layer in enumerate((m for m in layers if m in weights), 1):
         heads = weights[layer].reshape(layer.heads, theta.size, *layer.grid.shape)
         named = {f"head {h}" if layer.heads > 1 else "weights": w for h, w in enumerate(heads, 1)}
-        variables.append(Variable(f"attention of layer {number}", layer.grid, named))
+        high = float(np.nanquantile(heads, USUAL))
+        name = f"attention of layer {number}"
+        variables.append(Variable(name, layer.grid, named, limits=(0.0, high)))
     degrees = np.degrees(np.stack([np.pi / 2 - theta, (phi + np.pi) % (2 * np.pi) - np.pi], 1))
     labels = tuple(_words(*place) for place in degrees)
     frames = Frames(labels, "place", tuple(map(tuple, degrees.tolist())))

@@ -126,7 +126,8 @@ def _mean(ring: NDArray) -> NDArray:
     finite = np.isfinite(ring)
     total = np.where(finite, ring, 0).sum(axis=1, keepdims=True, dtype=np.float64)
     count = finite.sum(axis=1, keepdims=True)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    # As between points: what is mostly missing is missing.
+    return np.where(2 * count >= ring.shape[1], total / np.maximum(count, 1), np.nan)
 
 
 def _commonest(ring: NDArray) -> NDArray:

@@ -15,7 +15,7 @@ from spherule.report.globe.payload import START, make_payload
 from spherule.report.globe.scene import Globe
 from spherule.report.globe.still import png, still
 
-SCRIPTS = ("data.js", "camera.js", "sphere.js", "pane.js", "globe.js")
+SCRIPTS = ("data.js", "camera.js", "sphere.js", "pane.js", "controls.js", "input.js", "globe.js")
 
 
 def write_globe(path: Path, globe: Globe) -> None:

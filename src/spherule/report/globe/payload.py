@@ -24,9 +24,9 @@ TYPICAL = 0.8
 START = (30.0, 0.0)
 """Where the first look falls: latitude and longitude in degrees."""
 SLIGHT = 0.05
-"""A range that passes 0 by less than this share is not about 0: a quantity without sign undershoots."""
+"""A range that passes 0 by less than this share is not about 0, but undershoots it."""
 USUAL = 0.995
-"""The share of errors within the ends of their colors: a forecast that blows up leaves the rest seen."""
+"""The share of errors within the ends of their colors: one forecast may blow up at its end."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +83,7 @@ def make_payload(globe: Globe) -> dict[str, Any]:
     steps, stride = _thinning(stored, len(globe.frames.labels))
     if stride > 1:
         notes.append(
-            f"One of {stride} frames is shown, of {len(globe.frames.labels)}, so that the page stays "
-            "small."
+            f"One of {stride} frames is shown, of {len(globe.frames.labels)}: the page stays small."
         )
     notes.append(
         f"Values are quantized to {16 if steps == encode.FINE else 12} bits: right to "
@@ -156,9 +155,12 @@ def _colors(variable: Variable, arrays: list[NDArray]) -> dict[str, Any]:
     """A color map and its ends: diverging about 0 for what has a sign, else sequential."""
     if variable.classes:
         return {"colors": "classes", "limits": (0.0, float(len(variable.classes)))}
-    ends = [(np.nanmin(a), np.nanmax(a)) for a in map(_finite, arrays) if np.isfinite(a).any()]
-    low = min((float(a) for a, _ in ends), default=0.0)
-    high = max((float(b) for _, b in ends), default=0.0)
+    if variable.limits is None:
+        present = [a[np.isfinite(a)] for a in arrays]
+        low = min((float(p.min()) for p in present if p.size), default=0.0)
+        high = max((float(p.max()) for p in present if p.size), default=0.0)
+    else:
+        low, high = variable.limits
     if min(-low, high) > SLIGHT * max(-low, high):
         return {"colors": "diverging", "limits": (-max(-low, high), max(-low, high))}
     return {"colors": "sequential", "limits": (low, high if high > low else low + 1)}
@@ -168,10 +170,6 @@ def _error_colors(errors: list[NDArray]) -> dict[str, Any]:
     sizes = [np.abs(e[np.isfinite(e)]) for e in errors]
     worst = max((float(np.quantile(s, USUAL)) for s in sizes if s.size), default=0.0) or 1.0
     return {"colors": "error", "limits": (-worst, worst)}
-
-
-def _finite(values: NDArray) -> NDArray:
-    return np.where(np.isfinite(values), values, np.nan)
 
 
 def _photograph(image: Image, stride: int, grids: dict[Grid, int]) -> dict[str, Any]:

@@ -49,6 +49,8 @@ class Variable:
     units: str = ""
     truth: str | None = None
     classes: Sequence[tuple[str, tuple[int, int, int]]] = ()
+    limits: tuple[float, float] | None = None
+    """Ends of the color map; by default the extremes."""
 
     def __post_init__(self) -> None:
         instance("grid", self.grid, Grid)

@@ -2,6 +2,12 @@
 
 const RADIANS = Math.PI / 180;
 
+// The unit vector of a place in degrees.
+function toward(latitude, longitude) {
+  const [a, b] = [latitude * RADIANS, longitude * RADIANS];
+  return [Math.cos(a) * Math.cos(b), Math.cos(a) * Math.sin(b), Math.sin(a)];
+}
+
 class Camera {
   // Radii from the center to an eye outside, and the share of the picture that the sphere fills.
   static DISTANCE = 5;
@@ -47,9 +53,12 @@ class Camera {
 
   // Unit vectors to the east and the north of the place in the middle, and towards it.
   get frame() {
-    const [a, b] = [this.latitude * RADIANS, this.longitude * RADIANS];
-    const [sa, ca, sb, cb] = [Math.sin(a), Math.cos(a), Math.sin(b), Math.cos(b)];
-    return { east: [-sb, cb, 0], north: [-sa * cb, -sa * sb, ca], toward: [ca * cb, ca * sb, sa] };
+    const { latitude, longitude } = this;
+    return {
+      east: toward(0, longitude + 90),
+      north: toward(latitude + 90, longitude),
+      toward: toward(latitude, longitude),
+    };
   }
 
   // Colatitude and longitude that a pixel (from the middle, up) sees, or null for the sky.

@@ -110,6 +110,14 @@ class Pane {
     if (this.chosen === chosen) this.show(chosen);
   }
 
+  chooseNext(what) {
+    const [variable, source] = [+this.variableChoice.value, +this.sourceChoice.value];
+    const { variables } = this.globe;
+    return what === "variable"
+      ? this.choose((variable + 1) % variables.length, 0)
+      : this.choose(variable, (source + 1) % variables[variable].sources.length);
+  }
+
   show(source) {
     this.source = source;
     this.sphere?.setSource(source, this.globe.table(source));
@@ -153,7 +161,7 @@ class Pane {
 
   // Say the value under the pointer, or in the middle for those who turn by keys.
   read() {
-    const place = this.globe.pointed ?? this.see();
+    const place = this.globe.pointing ? this.globe.pointed : this.see();
     this.readout.textContent = "\u00a0";
     for (const name of ["value", "latitude", "longitude"]) delete this.readout.dataset[name];
     if (!place || !this.source) return;
@@ -220,6 +228,6 @@ class Pane {
     const at = (point) => inWords(...source.rings.place(point));
     this.summary.textContent =
       `${what}: from ${this.format(low)} (${at(lowest)}) to ${this.format(high)} (${at(highest)}), ` +
-      `mean ${this.format(mean)} ${variable.units}${absent}.`;
+      `mean ${`${this.format(mean)} ${variable.units}`.trim()}${absent}.`;
   }
 }

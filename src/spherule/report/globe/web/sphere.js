@@ -31,6 +31,7 @@ class Sphere {
     gl.useProgram(this.program);
     gl.bindVertexArray(gl.createVertexArray());
     this.textures = {};
+    this.places = {}; // of uniforms
     this.names = ["values", "rings", "table", "colors", "image", "imageRings", "imageTable"];
     this.names.forEach((name, unit) => {
       this.set("1i", name, unit);
@@ -39,7 +40,8 @@ class Sphere {
   }
 
   set(kind, name, ...values) {
-    this.gl[`uniform${kind}`](this.gl.getUniformLocation(this.program, name), ...values);
+    this.places[name] ??= this.gl.getUniformLocation(this.program, name);
+    this.gl[`uniform${kind}`](this.places[name], ...values);
   }
 
   // Values of points, row after row; memory is kept while the size stays.
