@@ -72,7 +72,10 @@ def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
 
 
 def settle(page: Any) -> None:
-    """Until what was asked for is drawn."""
+    """Until what was asked for is drawn, with all pixels."""
+    page.wait_for_function(
+        "[...document.querySelectorAll('spherule-globe')].every(globe => !globe.moving)"
+    )
     page.evaluate("() => new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))")
 
 

@@ -1,6 +1,9 @@
 // The element: panes that share a camera and a frame, and everything that moves them.
 
 class SpheruleGlobe extends HTMLElement {
+  static SLOW = 32; // milliseconds from one picture to the next
+  static DULLEST = 0.45; // pixels, of those that a side has, that are drawn in motion at least
+  static REST = 250; // milliseconds without motion
   static made = 0;
 
   async connectedCallback() {
@@ -18,6 +21,7 @@ class SpheruleGlobe extends HTMLElement {
     this.photograph = null;
     this.drawn = 0; // pictures so far
     Object.assign(this, { frame: 0, graticule: !page.inside, playing: false });
+    Object.assign(this, { moving: false, sharpness: 1, took: 0 });
     this.opacity = page.image ? 0.5 : 1;
     this.read(page);
     this.panes = [0, 1].map((number) => new Pane(this, number));
@@ -70,22 +74,27 @@ class SpheruleGlobe extends HTMLElement {
   point(pane, pointer) {
     pane.pointer = pointer;
     this.pointing = pointer ? pane : null;
-    this.request();
+    this.say();
+  }
+
+  say() {
+    const place = this.pointing?.see();
+    for (const pane of this.panes) pane.read(this.pointing ? place : pane.see());
   }
 
   turn(east, north) {
     this.camera.turn(east, north);
-    this.request();
+    this.move();
   }
 
   zoom(factor) {
     this.camera.scale(factor);
-    this.request();
+    this.move();
   }
 
   reset() {
     this.camera.reset();
-    this.request();
+    this.move();
   }
 
   async showTwo(on) {
@@ -107,7 +116,7 @@ class SpheruleGlobe extends HTMLElement {
   // How much of the photograph the field covers.
   cover(opacity) {
     this.opacity = opacity;
-    this.request();
+    this.move();
   }
 
   showLines(on) {
@@ -133,7 +142,7 @@ class SpheruleGlobe extends HTMLElement {
     const count = this.frames.labels.length;
     this.frame = (frame + count) % count;
     this.controls.say();
-    this.request();
+    this.move();
   }
 
   play(on) {
@@ -161,12 +170,35 @@ class SpheruleGlobe extends HTMLElement {
   request() {
     if (this.requested) return;
     this.requested = true;
-    requestAnimationFrame(() => {
+    requestAnimationFrame((now) => {
       this.requested = false;
-      this.pointed = this.pointing?.see();
       for (const pane of this.panes) if (!pane.element.hidden) pane.draw();
+      this.say();
       this.drawn++;
+      if (this.moving) requestAnimationFrame((later) => this.pace(later - now));
     });
+  }
+
+  // Draw in motion: with fewer pixels where all of them take too long, until it comes to rest.
+  move() {
+    clearTimeout(this.rest);
+    this.rest = setTimeout(() => this.setMoving(false), SpheruleGlobe.REST);
+    this.setMoving(true);
+    this.request();
+  }
+
+  setMoving(moving) {
+    if (this.moving === moving) return;
+    this.moving = moving;
+    if (this.sharpness < 1) for (const pane of this.panes) pane.resize();
+  }
+
+  pace(took) {
+    this.took += 0.25 * (took - this.took);
+    if (this.took < SpheruleGlobe.SLOW || this.sharpness <= SpheruleGlobe.DULLEST) return;
+    this.sharpness = Math.max(0.8 * this.sharpness, SpheruleGlobe.DULLEST);
+    this.took = 0;
+    for (const pane of this.panes) pane.resize();
   }
 }
 

@@ -127,7 +127,8 @@ class Pane {
   }
 
   resize() {
-    this.pixel = Math.min(window.devicePixelRatio || 1, Pane.SHARPEST);
+    const { moving, sharpness } = this.globe;
+    this.pixel = Math.min(window.devicePixelRatio || 1, Pane.SHARPEST) * (moving ? sharpness : 1);
     const { clientWidth, clientHeight } = this.canvas;
     this.canvas.width = Math.max(1, Math.round(clientWidth * this.pixel));
     this.canvas.height = Math.max(1, Math.round(clientHeight * this.pixel));
@@ -148,7 +149,6 @@ class Pane {
       opacity: globe.opacity,
       pixel: this.pixel,
     });
-    this.read();
   }
 
   // Colatitude and longitude at a point of the page, by default in the middle of the picture.
@@ -159,9 +159,8 @@ class Pane {
     return this.globe.camera.see(x - left - width / 2, top + height / 2 - y, side);
   }
 
-  // Say the value under the pointer, or in the middle for those who turn by keys.
-  read() {
-    const place = this.globe.pointing ? this.globe.pointed : this.see();
+  // Say the value at a place: under the pointer, or in the middle for those who turn by keys.
+  read(place) {
     this.readout.textContent = "\u00a0";
     for (const name of ["value", "latitude", "longitude"]) delete this.readout.dataset[name];
     if (!place || !this.source) return;

@@ -34,10 +34,10 @@ out vec4 color;
 
 const float PI = 3.141592653589793;
 const float PRESENT = 0.5;
-const int WIDTH = 2048;    // texels of a row, as in the script
+const int WIDTH = 11;      // of a row of texels, a power of two, as in the script
 
 vec4 texel(sampler2D data, int i) {
-  return texelFetch(data, ivec2(i % WIDTH, i / WIDTH), 0);
+  return texelFetch(data, ivec2(i & ((1 << WIDTH) - 1), i >> WIDTH), 0);
 }
 
 int ringAt(sampler2D ringData, sampler2D tableData, int count, int end, float theta) {
@@ -47,11 +47,12 @@ int ringAt(sampler2D ringData, sampler2D tableData, int count, int end, float th
 
 // The two points of a ring beside a longitude, and how far it is from the first to the second.
 void beside(vec4 ring, float phi, out ivec2 points, out float share) {
-  int n = int(ring.y);
-  float position = mod((phi - ring.z) / (2.0 * PI) * ring.y, ring.y);
-  int west = int(floor(position));
-  share = position - float(west);
-  points = int(ring.w) + ivec2(west % n, (west + 1) % n);
+  float turn = (phi - ring.z) * (0.5 / PI);
+  float position = (turn - floor(turn)) * ring.y;
+  float west = min(floor(position), ring.y - 1.0);
+  float east = west + 1.0 < ring.y ? west + 1.0 : 0.0;
+  share = position - west;
+  points = ivec2(ring.w + vec2(west, east));
 }
 
 float fieldAt(float theta, float phi) {
