@@ -7,22 +7,26 @@ SETUP := $(VENV)/.set-up
 CSRC := $(wildcard src/spherule/csrc/*)
 
 # Threads that wait for each other asleep, not spinning: on a busy machine many times as fast.
-demo test test-all: export OMP_WAIT_POLICY = passive
+demo test test-all test-browser: export OMP_WAIT_POLICY = passive
 
 # Both sides of a comparison keep the memory that they free: else what is measured is how often glibc gave it back.
 bench: export MALLOC_TRIM_THRESHOLD_ = 2000000000
 bench: export MALLOC_MMAP_THRESHOLD_ = 33554432
 
-.PHONY: demo test test-all check format sanitize bench clean
+.PHONY: demo test test-all test-browser check format sanitize bench clean
 
 demo: $(SETUP)
 	$(BIN)/spherule demo --out out/demo
 
 test: $(SETUP)
-	$(BIN)/pytest -m "not slow" -n 2
+	$(BIN)/pytest -m "not slow and not browser" -n 2
 
 test-all: $(SETUP)
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -m "not browser" -n 2
+
+# Pages in Chromium, which must be installed; it renders WebGL2 without a GPU.
+test-browser: $(SETUP) $(VENV)/.browser
+	$(BIN)/pytest tests/browser
 
 check: $(SETUP)
 	$(BIN)/ruff format --check .
@@ -55,6 +59,10 @@ bench: $(SETUP) $(VENV)/.peer
 $(SETUP): pyproject.toml constraints.txt CMakeLists.txt $(CSRC)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	touch $@
+
+$(VENV)/.browser: $(SETUP)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[browser]"
 	touch $@
 
 # The peer to measure against. Its metadata asks for another torch than it needs.

@@ -1,4 +1,4 @@
-"""Pages in headless Chromium, with WebGL2 by software: nothing may be fetched, no error may appear."""
+"""Pages in headless Chromium, WebGL2 by software: nothing may be fetched, no error may appear."""
 
 import shutil
 from collections.abc import Callable, Iterator

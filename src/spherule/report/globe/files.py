@@ -42,6 +42,7 @@ def file_globe(path: Path, variables: Sequence[str] = ()) -> Globe:
             f"{_listed(list(data.data_vars))}"
         )
     along = _frame_dimension(data, layout)
+    known.sort(key=lambda name: along not in data[name].dims)  # first what moves
     slices = [cut for name in variables or known for cut in _slices(data[name], layout, along)]
     shown = slices[:MOST_VARIABLES]
     notes = [f"{path.name}, on {layout.grid.name}."]

@@ -4,6 +4,7 @@ import base64
 import html
 import json
 import os
+import re
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,8 @@ SCRIPTS = ("data.js", "camera.js", "sphere.js", "pane.js", "controls.js", "input
 
 def write_globe(path: Path, globe: Globe) -> None:
     """One self-contained page."""
-    markup = _template("globe.html")
-    for name, text in (("title", html.escape(globe.title)), ("globe", globe_section(globe))):
-        markup = markup.replace(f"{{{name}}}", text)
+    parts = {"title": html.escape(globe.title), "globe": globe_section(globe)}
+    markup = re.sub(r"\{(title|globe)\}", lambda name: parts[name[1]], _template("globe.html"))
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(path.name + ".new")
     new.write_text(markup, encoding="utf-8")
