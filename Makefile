@@ -9,22 +9,26 @@ PACK := build/pack
 CSRC := $(wildcard src/spherule/csrc/*.h src/spherule/csrc/*.cpp)
 
 # Threads that wait for each other asleep, not spinning: on a busy machine many times as fast.
-demo test test-all: export OMP_WAIT_POLICY = passive
+demo test test-all test-browser: export OMP_WAIT_POLICY = passive
 
 # Both sides of a comparison keep the memory that they free: else what is measured is how often glibc gave it back.
 bench: export MALLOC_TRIM_THRESHOLD_ = 2000000000
 bench: export MALLOC_MMAP_THRESHOLD_ = 33554432
 
-.PHONY: demo test test-all test-oldest test-newest check lint-workflows format sanitize bench sdist wheel try-wheel wheels clean
+.PHONY: demo test test-all test-browser test-oldest test-newest check lint-workflows format sanitize bench sdist wheel try-wheel wheels clean
 
 demo: $(SETUP)
 	$(BIN)/spherule demo --out out/demo
 
 test: $(SETUP)
-	$(BIN)/pytest -m "not slow" -n 2
+	$(BIN)/pytest -m "not slow and not browser" -n 2
 
 test-all: $(SETUP)
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -m "not browser" -n 2
+
+# Pages in Chromium, which must be installed; it renders WebGL2 without a GPU.
+test-browser: $(SETUP) $(VENV)/.browser
+	$(BIN)/pytest tests/browser
 
 # The suite at the lower bounds of pyproject.toml, and at the newest of everything, in environments of their own: several
 # gigabytes each where pip takes torch with CUDA.
@@ -101,6 +105,10 @@ $(PACK)/.set-up:
 $(SETUP): pyproject.toml $(CONSTRAINTS) CMakeLists.txt $(CSRC)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint $(CONSTRAINTS) --editable ".[dev]"
+	touch $@
+
+$(VENV)/.browser: $(SETUP)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[browser]"
 	touch $@
 
 # The peer to measure against. Its metadata asks for another torch than it needs.

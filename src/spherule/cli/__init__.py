@@ -15,6 +15,7 @@ from spherule.cli.info import Info
 from spherule.cli.plot import Plot
 from spherule.cli.runs import Compare, Evaluate, List, Predict, ReportCommand, RollOut
 from spherule.cli.train import Train, train_command
+from spherule.cli.view import View
 
 Command = (
     Annotated[Info, tyro.conf.subcommand("info")]
@@ -28,6 +29,7 @@ Command = (
     | Annotated[RollOut, tyro.conf.subcommand("rollout")]
     | Annotated[Compare, tyro.conf.subcommand("compare")]
     | Annotated[ReportCommand, tyro.conf.subcommand("report")]
+    | Annotated[View, tyro.conf.subcommand("view")]
 )
 DESCRIPTION = f"{spherule.__doc__}\n\n--import FILE, before the command, loads tasks of your own."
 

@@ -97,15 +97,22 @@ class SphericalAttention(Placed):
             )
         if key_mask is not None:
             key_mask = key_mask.flatten(-len(self.grid.shape))
-        q, k, v = (split_heads(part, self.heads) for part in self._project(x, context))
-        if self.q_norm is not None and self.k_norm is not None:
-            q, k = self.q_norm(q), self.k_norm(k)
+        q, k, v = self.project(x, context)
         if self.neighborhood is None:
             dropout = self.dropout if self.training else 0.0
             y = ops.global_attention(q, k, v, self.grid, key_mask=key_mask, dropout_p=dropout)
         else:
             y = ops.neighborhood_attention(q, k, v, self.neighborhood, key_mask=key_mask)
         return self.out(merge_heads(y)).unflatten(-1, self.query_grid.shape)
+
+    def project(self, x: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values (batch, heads, points, dim) of fields (batch, channels,
+        points).
+        """
+        q, k, v = (split_heads(part, self.heads) for part in self._project(x, context))
+        if self.q_norm is not None and self.k_norm is not None:
+            q, k = self.q_norm(q), self.k_norm(k)
+        return q, k, v
 
     def place(self, grid: Grid, query_grid: Grid | None = None) -> None:
         self.grid = grid

@@ -116,7 +116,7 @@ class PlanarAttention(Bound):
         self, x: Float[Tensor, "batch channels ..."]
     ) -> Float[Tensor, "batch channels ..."]:
         flat = flat_field(self, "x", x, self.channels, self.grid)
-        q, k, v = (split_heads(part, self.heads) for part in self.qkv(flat).chunk(3, dim=1))
+        q, k, v = self.project(flat)
         if self.neighborhood is None:
             dropout = self.dropout if self.training else 0.0
             q, k, v = (part.contiguous() for part in (q, k, v))
@@ -124,6 +124,13 @@ class PlanarAttention(Bound):
         else:
             y = ops.neighborhood_attention(q, k, v, self.neighborhood)
         return self.out(merge_heads(y)).unflatten(-1, self.grid.shape)
+
+    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values (batch, heads, points, dim) of a field (batch, channels,
+        points).
+        """
+        q, k, v = (split_heads(part, self.heads) for part in self.qkv(x).chunk(3, dim=1))
+        return q, k, v
 
     def extra_repr(self) -> str:
         reach = "global" if self.window is None else f"window={self.window}"

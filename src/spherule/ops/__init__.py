@@ -1,5 +1,6 @@
 """Operations on fields: pure functions without parameters."""
 
+from spherule.ops.attention_weights import attention_weights
 from spherule.ops.disco import disco
 from spherule.ops.equivariance import equivariance_error
 from spherule.ops.global_attention import global_attention
@@ -13,6 +14,7 @@ from spherule.ops.spectral import inverse_laplacian, laplacian, power_spectrum, 
 from spherule.ops.vector import gradient, vorticity_divergence, wind
 
 __all__ = [
+    "attention_weights",
     "disco",
     "equivariance_error",
     "global_attention",

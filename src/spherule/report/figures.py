@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from spherule.report.curves import legend_below, panels_of
+from spherule.report.globe import globe_section
 from spherule.report.maps import Projection, draw_map, smooth
 from spherule.report.style import embedded, pyplot, run_style, section
 from spherule.train.figures import (
@@ -20,6 +21,7 @@ from spherule.train.figures import (
     Section,
     Spectra,
 )
+from spherule.train.scene import Globe
 
 VIEWS: tuple[tuple[Projection, tuple[float, float], str], ...] = (
     ("orthographic", (65.0, 20.0), "seen from above the north"),
@@ -42,6 +44,11 @@ def draw(figure: Figure) -> str:
 def _(figure: Folded) -> str:
     inner = "".join(draw(f) for f in figure.figures)
     return f"<details><summary>{html.escape(figure.summary)}</summary>{inner}</details>"
+
+
+@draw.register
+def _(figure: Globe) -> str:
+    return globe_section(figure)
 
 
 @draw.register

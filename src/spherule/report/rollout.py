@@ -1,17 +1,20 @@
 """A rollout to look at: error growth, energy spectra, an animation, and the numbers."""
 
 import io
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from spherule.grids import Grid
 from spherule.optional import require
+from spherule.report.globe import write_globe
 from spherule.report.maps import draw_map, smooth
 from spherule.report.style import pyplot, run_style
 from spherule.runs.rollout import Rollout
+from spherule.train.files import write_json
+from spherule.train.scene import Frames, Globe, Variable
 
 
 def draw_rollout(rollout: Rollout, directory: Path) -> list[Path]:
@@ -19,7 +22,8 @@ def draw_rollout(rollout: Rollout, directory: Path) -> list[Path]:
     if rollout.hours.size == 0:
         raise FloatingPointError(f"{rollout.title}: the first prediction is not finite already")
     directory.mkdir(parents=True, exist_ok=True)
-    paths = [directory / n for n in ("growth.png", "spectra.png", "rollout.gif", "rollout.json")]
+    names = ("growth.png", "spectra.png", "rollout.gif", "rollout.json", "globe.html")
+    paths = [directory / name for name in names]
     _growth(paths[0], rollout)
     _spectra(paths[1], rollout)
     _movie(paths[2], rollout)
@@ -30,8 +34,22 @@ def draw_rollout(rollout: Rollout, directory: Path) -> list[Path]:
         "model_error": rollout.model_error.tolist(),
         "persistence_error": rollout.persistence_error.tolist(),
     }
-    paths[3].write_text(json.dumps(numbers, indent=2) + "\n")
+    write_json(paths[3], numbers)
+    write_globe(paths[4], rollout_globe(rollout))
     return paths
+
+
+def rollout_globe(rollout: Rollout) -> Globe:
+    """The first sample, hour by hour, in the variables' own units."""
+    frames = {
+        source: rollout.statistics.denormalise(torch.from_numpy(u), rollout.grid).numpy()
+        for source, u in rollout.frames.items()
+    }
+    variables = [
+        Variable(name, rollout.grid, {s: u[:, i] for s, u in frames.items()}, unit, "truth")
+        for i, (name, unit) in enumerate(zip(rollout.variables, rollout.units, strict=True))
+    ]
+    return Globe(rollout.title, variables, Frames.hours([0.0, *rollout.hours]))
 
 
 def _growth(path: Path, rollout: Rollout) -> None:

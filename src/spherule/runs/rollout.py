@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from spherule import checks, ops
+from spherule.data import Statistics
 from spherule.grids import Grid
 from spherule.objectives import l2
 from spherule.runs.run import Run
@@ -22,6 +23,7 @@ class Rollout:
     title: str
     grid: Grid
     variables: tuple[str, ...]
+    units: tuple[str, ...]
     leads: int
     """That were asked for."""
     hours: NDArray[np.float64]
@@ -34,6 +36,8 @@ class Rollout:
     """`model` and `truth`: power of each degree (leads, variables, degrees), mean over samples."""
     frames: dict[str, NDArray[np.float32]]
     """`model` and `truth`: the first sample (leads + 1, variables, *shape), in deviations."""
+    statistics: Statistics
+    """That make them physical."""
 
 
 @torch.no_grad()
@@ -76,6 +80,7 @@ def roll_out(run: Run, hours: float, *, samples: int = 4, device: str = "auto") 
         title=run.config.title,
         grid=grid,
         variables=task.variables,
+        units=task.units,
         leads=leads,
         hours=np.arange(1, len(pairs) + 1) * task.lead / 3600,
         model_error=_rows([error(p, t) for p, t in pairs]),
@@ -88,6 +93,7 @@ def roll_out(run: Run, hours: float, *, samples: int = 4, device: str = "auto") 
             "model": _rows([start[0], *(p[0] for p, _ in pairs)]).astype(np.float32),
             "truth": _rows([start[0], *(t[0] for _, t in pairs)]).astype(np.float32),
         },
+        statistics=task.statistics,
     )
 
 

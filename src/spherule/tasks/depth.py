@@ -15,8 +15,16 @@ from spherule.data.images import nearest
 from spherule.data.panoramas import PanoramaStatistics
 from spherule.data.stanford import NO_DEPTH, UNITS_PER_METRE
 from spherule.optional import require
-from spherule.tasks.panoramas import EXAMPLES, PanoramaConfig, PanoramaTask, shown
+from spherule.tasks.panoramas import (
+    EXAMPLES,
+    LOOK_AROUND,
+    PanoramaConfig,
+    PanoramaTask,
+    room_globe,
+    shown,
+)
 from spherule.train.figures import ByLatitude, ColorScale, ImageColumn, Images, RingCurve, Section
+from spherule.train.scene import Globe
 from spherule.train.task import Log, Trained
 
 if TYPE_CHECKING:
@@ -101,6 +109,7 @@ class DepthTask(PanoramaTask):
         errors: list[ImageColumn] = []
         curves = []
         deepest, worst = 0.0, 0.0
+        rooms: list[Globe] = []
         before = None
         for trained, (batch, output) in zip(models, shown(models), strict=True):
             task = trained.task
@@ -111,9 +120,11 @@ class DepthTask(PanoramaTask):
             worst = max(worst, float(np.nanquantile(error.abs().numpy(), 0.99)))
             if task.test_data() != before:
                 before = task.test_data()
-                columns += [task.photographs(batch)]
+                columns += [ImageColumn("image", task.photographs(batch)[:EXAMPLES])]
                 columns += [ImageColumn("truth (m)", truth[:EXAMPLES].numpy(), "depth")]
             title = trained.title
+            depths = {"truth": truth.numpy(), title: meters.numpy()}
+            rooms += [room_globe(title, task.grid, task.photographs(batch), depth=depths)]
             columns += [ImageColumn(f"{title} (m)", meters[:EXAMPLES].numpy(), "depth")]
             errors += [ImageColumn(f"error of\n{title} (m)", error[:EXAMPLES].numpy(), "error")]
             curves.append(RingCurve(title, task.grid, task.by_ring(error.abs().double())))
@@ -128,6 +139,7 @@ class DepthTask(PanoramaTask):
                 "out, errors are blank.",
                 [Images(columns + errors, scales)],
             ),
+            Section("Inside", LOOK_AROUND, rooms),
             Section(
                 "Error by latitude",
                 f"Mean absolute error along each ring, over {len(truth)} test samples.",

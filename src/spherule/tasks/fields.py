@@ -28,7 +28,8 @@ from spherule.train.figures import (
     Spectra,
     SpectralCurves,
 )
-from spherule.train.task import Log, Task, TaskConfig, Trained
+from spherule.train.scene import Frames, Globe, Variable
+from spherule.train.task import Example, Log, Task, TaskConfig, Trained
 
 FITTED = 64
 """Training samples that linear maps are fitted to."""
@@ -201,8 +202,17 @@ class FieldTask(Task):
             "lead": f"{self.lead:g}s",
         }
 
+    def example(self, model: Model) -> Example:
+        state = first_samples(self.test, 1)[0]
+        fields = self.statistics.denormalise(state[0], self.grid).numpy()
+        variables = [
+            Variable(name, self.grid, {"input": field}, unit)
+            for name, unit, field in zip(self.variables, self.units, fields, strict=True)
+        ]
+        return Example(lambda: self.step(model, state), variables)
+
     def sections(self, models: Sequence[Trained]) -> list[Section]:
-        """Maps, error by latitude, spectra."""
+        """A globe, maps, error by latitude, spectra."""
         for other in models[1:]:
             if other.task.variables != self.variables:
                 raise ValueError(
@@ -213,6 +223,12 @@ class FieldTask(Task):
         names = [name.replace("_", " ") for name in self.variables]
         hours = self.lead / 3600
         return [
+            Section(
+                "Globe",
+                f"Test samples, {hours:g} h ahead, to turn: predictions, truth and errors in the "
+                "variables' own units, sample by sample.",
+                [_globe(group) for group in _groups(shown)],
+            ),
             Section(
                 "Maps",
                 f"One test sample, {hours:g} h ahead: the input, the truth, and for each model its "
@@ -294,10 +310,8 @@ class _Shown:
         return self.task.statistics.denormalise(u[0], self.task.grid)[variable].numpy()
 
 
-def _all_maps(shown: Sequence[_Shown]) -> list[Maps | Folded]:
-    """The variable that sets the models apart most, then the others; models on the same samples
-    share a figure.
-    """
+def _groups(shown: Sequence[_Shown]) -> list[list[_Shown]]:
+    """Models on the same samples, which share a figure."""
     groups: list[list[_Shown]] = []
     for one in shown:
         for group in groups:
@@ -306,6 +320,26 @@ def _all_maps(shown: Sequence[_Shown]) -> list[Maps | Folded]:
                 break
         else:
             groups.append([one])
+    return groups
+
+
+def _globe(group: Sequence[_Shown]) -> Globe:
+    task = group[0].task
+    fields = {"truth": group[0].truth} | {s.title: s.prediction for s in group}
+    physical = {
+        source: task.statistics.denormalise(u, task.grid).numpy() for source, u in fields.items()
+    }
+    variables = [
+        Variable(name, task.grid, {s: u[:, i] for s, u in physical.items()}, unit, "truth")
+        for i, (name, unit) in enumerate(zip(task.variables, task.units, strict=True))
+    ]
+    samples = tuple(f"sample {i + 1}" for i in range(len(group[0].truth)))
+    return Globe(f"{task.lead / 3600:g} h ahead", variables, Frames(samples, "sample"))
+
+
+def _all_maps(shown: Sequence[_Shown]) -> list[Maps | Folded]:
+    """The variable that sets the models apart most, then the others."""
+    groups = _groups(shown)
     errors = torch.stack([s.error.square().flatten(2).mean((0, 2)) for s in shown])
     order = (errors.amin(0) / errors.amax(0)).argsort(stable=True).tolist()
     first, *others = [[_maps(group, v) for group in groups] for v in order]

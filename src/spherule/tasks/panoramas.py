@@ -3,7 +3,7 @@ predicted.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,22 +16,23 @@ from torch import Tensor
 from spherule import checks, ops
 from spherule.data import Augmentation, PanoramaDataset, write_panoramas
 from spherule.data.images import read_panorama, shrink
-from spherule.data.panoramas import PanoramaStatistics
+from spherule.data.panoramas import CLASSES, COLORS, PanoramaStatistics
 from spherule.data.rooms import Rooms, RoomsConfig
 from spherule.data.stanford import FOLDS
 from spherule.grids import Grid, image_grid
 from spherule.models import Model
 from spherule.optional import require
 from spherule.train.batches import Repeated, first_samples, to_device
-from spherule.train.figures import ImageColumn
-from spherule.train.task import Log, Task, TaskConfig, Trained
+from spherule.train.scene import Frames, Globe, Image, Variable
+from spherule.train.task import Example, Log, Task, TaskConfig, Trained
 
 if TYPE_CHECKING:
-    from PIL.Image import Image
+    from PIL.Image import Image as Picture
     from PIL.PngImagePlugin import PngInfo
 
 EXAMPLES, SHOWN = 3, 16
 """Panoramas that a report draws, and those that it averages errors over."""
+LOOK_AROUND = "The rooms as the camera has them: turn around, and compare what a model sees."
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ class PanoramaConfig(TaskConfig):
 
     def picture(
         self, output: Tensor, size: tuple[int, int], metadata: dict[str, Any], info: "PngInfo"
-    ) -> "Image":
+    ) -> "Picture":
         """A model's output (channels, *shape) as an image of a size; `info` goes with it."""
         raise NotImplementedError
 
@@ -161,11 +162,16 @@ class PanoramaTask(Task):
             "statistics": dataclasses.asdict(self.statistics),
         }
 
-    def photographs(self, batch: Any) -> ImageColumn:
+    def example(self, model: Model) -> Example:
+        batch = first_samples(self.test, 1)
+        photograph = Image(self.grid, self.photographs(batch))
+        return Example(lambda: model(batch["image"]), image=photograph)
+
+    def photographs(self, batch: Any) -> NDArray[np.uint8]:
         """The images as they were before they were normalised."""
         mean, std = _rgb(self.statistics)
         images = (batch["image"] * std + mean).clamp(0, 1).permute(0, 2, 3, 1).numpy()
-        return ImageColumn("image", images[:EXAMPLES])
+        return (images * 255).round().astype(np.uint8)
 
     def by_ring(self, values: Tensor) -> NDArray[np.float64]:
         """Mean over samples (samples, *shape) and each ring; where there is nothing, NaN: (1,
@@ -187,6 +193,29 @@ def shown(models: Sequence[Trained]) -> list[tuple[Any, Tensor]]:
         output = trained.model.eval()(to_device(batch, trained.device)["image"])
         pairs.append((batch, output.cpu()))
     return pairs
+
+
+def room_globe(
+    title: str,
+    grid: Grid,
+    rgb: NDArray[np.uint8],
+    *,
+    labels: Mapping[str, NDArray] | None = None,
+    depth: Mapping[str, NDArray] | None = None,
+    names: Sequence[str] = (),
+) -> Globe:
+    """Photographs (samples, nlat, nlon, 3) with what is known of each pixel, by source: `truth` and
+    models. Labels are places in `data.CLASSES`, depth is in metres, NaN where there is none.
+    """
+    classes = tuple(zip(CLASSES, COLORS, strict=True))
+    variables = []
+    if labels:
+        variables.append(Variable("label", grid, labels, classes=classes))
+    if depth:
+        truth = "truth" if "truth" in depth else None
+        variables.append(Variable("depth", grid, depth, "m", truth))
+    frames = Frames(tuple(names) or tuple(f"room {i + 1}" for i in range(len(rgb))), "room")
+    return Globe(title, variables, frames, image=Image(grid, rgb), inside=True)
 
 
 def _rgb(statistics: PanoramaStatistics) -> tuple[Tensor, ...]:

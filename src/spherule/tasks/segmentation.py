@@ -14,8 +14,16 @@ from spherule import checks, objectives
 from spherule.data.images import nearest
 from spherule.data.panoramas import COLORS
 from spherule.optional import require
-from spherule.tasks.panoramas import EXAMPLES, PanoramaConfig, PanoramaTask, shown
+from spherule.tasks.panoramas import (
+    EXAMPLES,
+    LOOK_AROUND,
+    PanoramaConfig,
+    PanoramaTask,
+    room_globe,
+    shown,
+)
 from spherule.train.figures import Bars, ByLatitude, ImageColumn, Images, RingCurve, Section
+from spherule.train.scene import Globe
 from spherule.train.task import Log, Trained
 
 if TYPE_CHECKING:
@@ -97,14 +105,17 @@ class SegmentationTask(PanoramaTask):
         colors = np.array(COLORS, dtype=np.uint8)
         examples: list[ImageColumn] = []
         curves, matrices = [], {}
+        rooms: list[Globe] = []
         before = None
         for trained, (batch, output) in zip(models, shown(models), strict=True):
             task, label, found = trained.task, batch["label"], output.argmax(1)
             if task.test_data() != before:
                 before = task.test_data()
-                examples += [task.photographs(batch)]
+                examples += [ImageColumn("image", task.photographs(batch)[:EXAMPLES])]
                 examples += [ImageColumn("truth", colors[label[:EXAMPLES].numpy()])]
             examples += [ImageColumn(trained.title, colors[found[:EXAMPLES].numpy()])]
+            labels = {"truth": label.numpy(), trained.title: found.numpy()}
+            rooms += [room_globe(trained.title, task.grid, task.photographs(batch), labels=labels)]
             wrong = task.by_ring((found != label).double())
             curves.append(RingCurve(trained.title, task.grid, wrong))
             matrices[trained.title] = task._confusion(found, label).sum(0).numpy()
@@ -115,6 +126,7 @@ class SegmentationTask(PanoramaTask):
                 "Panoramas that no model has seen, as latitude and longitude.",
                 [Images(examples, {}, list(zip(self.classes, COLORS, strict=True)))],
             ),
+            Section("Inside", LOOK_AROUND, rooms),
             Section(
                 "Error by latitude",
                 f"Share of each ring that is labelled wrongly, over {len(label)} test samples.",

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spherule.grids import Grid
+from spherule.train.scene import Globe
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +114,7 @@ class Folded:
     figures: Sequence["Figure"]
 
 
-Figure: TypeAlias = Maps | ByLatitude | Spectra | Images | Bars | Folded
+Figure: TypeAlias = Maps | ByLatitude | Spectra | Images | Bars | Globe | Folded
 
 
 @dataclass(frozen=True, eq=False)

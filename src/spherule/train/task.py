@@ -19,6 +19,7 @@ from spherule import checks
 from spherule.grids import Grid
 from spherule.models import Model
 from spherule.train.figures import Section
+from spherule.train.scene import Image, Variable
 
 Log = Callable[[str], None]
 """Tell the user."""
@@ -70,6 +71,15 @@ class TaskConfig(ABC):
         raise ValueError(f"{self.title} has no predictions of files")
 
 
+@dataclass(frozen=True, eq=False)
+class Example:
+    """A test sample: how a model is called with it, and what a globe shows of it."""
+
+    forward: Callable[[], Tensor]
+    variables: Sequence[Variable] = ()
+    image: Image | None = None
+
+
 @dataclass(frozen=True)
 class Trained:
     """A trained model with the title that reports give it, and the task that it was trained on."""
@@ -97,9 +107,11 @@ class Task(ABC):
     endless: bool = False
     """The training data have no end: sample i is never seen twice."""
     lead: float = 0.0
-    """Seconds that a forecast looks ahead; 0: it is none. Those that are have `variables`, `step`
-    and `trajectories`."""
+    """Seconds that a forecast looks ahead; 0: it is none. Those that are have `variables`, `units`,
+    `statistics`, `step` and `trajectories`."""
     variables: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
+    statistics: Any = None
     columns: ClassVar[dict[str, str]]
     """Metrics and their headings, with an arrow that says what is better."""
 
@@ -131,6 +143,10 @@ class Task(ABC):
     @abstractmethod
     def test_data(self) -> dict[str, Any]:
         """Plain values that say which samples `test` has: numbers are compared where they agree."""
+
+    def example(self, model: Model) -> Example:
+        """The first test sample."""
+        raise ValueError(f"{type(self).__name__} has no example to show")
 
     def sections(self, models: Sequence[Trained]) -> list[Section]:
         """What a report shows of these models of one kind of task, each on its own task's data."""
