@@ -107,13 +107,18 @@ class Compare:
     directories: tyro.conf.Positional[tuple[Path, ...]]
     out: Path | None = None
     """Also write it, as Markdown (.md) or HTML (.html)."""
+    paper: bool = False
+    """What the paper reports beside each run; without runs, the paper's own tables."""
     device: str = "auto"
     """Where runs are measured that have not been: auto, cpu, cuda, cuda:1 ..."""
 
     def run(self) -> None:
-        from spherule.report.table import results_table
+        from spherule.report.table import paper_tables, results_table
 
-        table = results_table(self.directories, device=self.device)
+        if self.paper and not self.directories:
+            print("\n\n".join(table.markdown() for table in paper_tables()))
+            return
+        table = results_table(self.directories, paper=self.paper, device=self.device)
         print(table.markdown())
         if self.out is not None:
             if self.out.suffix not in (".md", ".html"):

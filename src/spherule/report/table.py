@@ -6,6 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from spherule.recipes.paper import (
+    DEPTH,
+    MODELS,
+    PUBLISHED,
+    SEGMENTATION,
+    SHALLOW_WATER,
+    SPHERE_UFORMER,
+)
 from spherule.report.style import page
 from spherule.runs.evaluation import evaluated
 from spherule.train.task import Log
@@ -76,9 +84,11 @@ class ResultsTable:
 
 
 def results_table(
-    directories: Sequence[Path], *, device: str = "auto", log: Log = print
+    directories: Sequence[Path], *, paper: bool = False, device: str = "auto", log: Log = print
 ) -> ResultsTable:
-    """The table of these runs, which are evaluated where they have not been."""
+    """The table of these runs, which are evaluated where they have not been. With `paper`, what the
+    paper reports follows each row that it has.
+    """
     if not directories:
         raise ValueError("give the directory of at least one run")
     results = evaluated(directories, device=device, log=log)
@@ -101,7 +111,57 @@ def results_table(
                 *(_mean_and_deviation(result["test"][name]) for name in columns),
             )
         )
-    return _with_data(headings, rows, [result["measured_on"] for result in results])
+    table = _with_data(headings, rows, [result["measured_on"] for result in results])
+    return _beside_paper(table, results) if paper else table
+
+
+def _beside_paper(table: ResultsTable, results: list[dict[str, Any]]) -> ResultsTable:
+    rows: list[tuple[Cell, ...]] = []
+    for row, result in zip(table.rows, results, strict=True):
+        rows.append(row)
+        published = PUBLISHED.get(result["recipe"].partition(":")[0])
+        if published is not None:
+            known = [published.metrics.get(name) for name in result["columns"]]
+            # Between the title and the numbers: parameters, and what it was measured on.
+            between = [Cell("")] * (len(row) - len(known) - 2)
+            metrics = [Cell("" if v is None else f"{v[0]:.3f} ± {v[1]:.3f}") for v in known]
+            training = Cell(f"{published.training_loss:.3f}")
+            rows.append((Cell("  in the paper"), *between, training, *metrics))
+    note = (
+        "Rows of the paper: its training and validation losses at its own size and data; docs/"
+        "results.md says what is comparable."
+    )
+    return ResultsTable(table.headings, tuple(rows), f"{table.note} {note}")
+
+
+def paper_tables() -> list[ResultsTable]:
+    """What the paper reports: its three tables of results, and its overview of models."""
+    tables = []
+    for heading, table, columns in (
+        ("Shallow water", SHALLOW_WATER, {"loss": "loss ↓", "l1": "L₁ ↓", "l2": "L₂ ↓"}),
+        ("Segmentation", SEGMENTATION, {"loss": "loss ↓", "iou": "IoU ↑", "accuracy": "Acc ↑"}),
+        ("Depth", DEPTH, {"loss": "loss ↓", "l1": "L₁ ↓", "sobolev": "W¹·¹ ↓"}),
+    ):
+        rows = [
+            (
+                Cell(name),
+                Cell(f"{row.training_loss:.3f}", row.training_loss),
+                *(Cell(f"{m:.3f} ± {s:.3f}", m) for m, s in row.metrics.values()),
+            )
+            for name, row in table.items()
+        ]
+        if heading == "Segmentation":
+            others = [Cell(f"{value:.3f}") for value in SPHERE_UFORMER.values()]
+            rows.append((Cell("SphereUFormer, 256x512"), Cell(""), Cell(""), *others))
+        headings = (heading, "training loss ↓", *columns.values())
+        tables.append(ResultsTable(headings, tuple(rows), "As published."))
+    models = [
+        (Cell(name), Cell(m.convolution), Cell(m.attention), Cell(f"{m.parameters:,}"))
+        for name, m in MODELS.items()
+    ]
+    headings = ("Model", "encoder and decoder", "attention", "parameters")
+    tables.append(ResultsTable(headings, tuple(models), "With 3 input channels and 1 output."))
+    return tables
 
 
 def _with_data(
