@@ -16,6 +16,7 @@ from spherule.data.rooms import render, room
 from spherule.pde.shallow_water import UNITS, VARIABLES
 from spherule.report.globe import Frames, Globe, Variable
 from spherule.report.globe.attention import attention_globe
+from spherule.report.globe.forecasts import forecast_globe
 from spherule.report.globe.rooms import room_globe
 from tests.browser.conftest import color_at, middle, readout, settle
 from tests.browser.fields import waves
@@ -32,7 +33,7 @@ def keep(request, tmp_path: Path) -> Callable[..., None]:
         settle(page)
         path = directory / f"{name}.png"
         picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-        picture.quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
+        picture.quantize(256, dither=Image.Dither.FLOYDSTEINBERG).save(path, optimize=True)
         assert path.stat().st_size < LARGEST
 
     return kept
@@ -43,23 +44,10 @@ def test_a_forecast_beside_the_truth(show, keep) -> None:
     config = ShallowWaterConfig(grid="gauss:64x128")
     dataset = ShallowWaterDataset(config, seed=0, leads=leads)
     states = np.stack([dataset.statistics.denormalise(s, dataset.grid).numpy() for s in dataset[0]])
-    variables = [
-        Variable(
-            name,
-            dataset.grid,
-            {
-                "persistence": np.broadcast_to(states[0, v], states[:, v].shape),
-                "truth": states[:, v],
-            },
-            UNITS[v],
-            "truth",
-        )
-        for v, name in enumerate(VARIABLES)
-    ]
     hours = np.arange(leads + 1) * config.lead / 3600
-    page = show(
-        Globe("Shallow water: doing nothing beside the truth", variables, Frames.hours(hours))
-    )
+    sources = {"persistence": np.broadcast_to(states[0], states.shape), "truth": states}
+    title = "Shallow water: doing nothing beside the truth"
+    page = show(forecast_globe(title, dataset.grid, VARIABLES, UNITS, hours, sources))
     for side, source in (("left", "truth"), ("right", "error")):
         page.get_by_label(f"Variable, {side} globe").select_option(label="vorticity")
         page.get_by_label(f"Source, {side} globe").select_option(label=source)

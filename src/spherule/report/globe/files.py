@@ -11,7 +11,8 @@ import numpy as np
 
 from spherule.data.forecast import Layout, open_fields
 from spherule.data.panoramas import FORMAT, PanoramaDataset
-from spherule.report.globe.rooms import TRUTH, room_globe
+from spherule.report.globe.forecasts import TRUTH
+from spherule.report.globe.rooms import room_globe
 from spherule.report.globe.scene import Frames, Globe, Variable
 
 if TYPE_CHECKING:

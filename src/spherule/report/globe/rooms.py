@@ -7,9 +7,8 @@ from numpy.typing import NDArray
 
 from spherule.data.panoramas import CLASSES, COLOURS
 from spherule.grids import Grid
+from spherule.report.globe.forecasts import TRUTH
 from spherule.report.globe.scene import Frames, Globe, Image, Variable
-
-TRUTH = "truth"
 
 
 def room_globe(
