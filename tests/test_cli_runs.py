@@ -90,7 +90,7 @@ def test_evaluate_compare_and_report(monkeypatch, capsys, tmp_path: Path, runs) 
     for words in ("Error by latitude", "Spectra", "R² Transformer (local), tiny", "data:image/png"):
         assert words in page
     assert "http://" not in page.replace("http://www.w3.org", "")
-    assert "src=\"http" not in page
+    assert 'src="http' not in page
 
 
 def test_rollout_draws_growth_spectra_and_a_movie(monkeypatch, capsys, runs, tmp_path) -> None:

@@ -19,6 +19,12 @@ FLAGS = (
 )
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--pictures", type=Path, help="keep the pictures of the docs in this directory"
+    )
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
@@ -27,7 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
-    api = pytest.importorskip("playwright.sync_api", reason="pip install 'spherule[browser]'")
+    api = pytest.importorskip("playwright.sync_api", reason="make test-browser installs it")
     if CHROMIUM is None:
         pytest.skip("no Chromium here")
     with api.sync_playwright() as playwright:

@@ -14,7 +14,7 @@ from spherule.report.maps import draw_map, smooth
 from spherule.report.style import pyplot, run_style
 from spherule.runs.rollout import Rollout
 from spherule.train.files import write_json
-from spherule.train.scene import Frames, Globe, Variable
+from spherule.train.scene import Frames, Globe, forecast_globe
 
 
 def draw_rollout(rollout: Rollout, directory: Path) -> list[Path]:
@@ -45,11 +45,10 @@ def rollout_globe(rollout: Rollout) -> Globe:
         source: rollout.statistics.denormalise(torch.from_numpy(u), rollout.grid).numpy()
         for source, u in rollout.frames.items()
     }
-    variables = [
-        Variable(name, rollout.grid, {s: u[:, i] for s, u in frames.items()}, unit, "truth")
-        for i, (name, unit) in enumerate(zip(rollout.variables, rollout.units, strict=True))
-    ]
-    return Globe(rollout.title, variables, Frames.hours([0.0, *rollout.hours]))
+    hours = Frames.hours([0.0, *rollout.hours])
+    return forecast_globe(
+        rollout.title, rollout.grid, rollout.variables, rollout.units, hours, frames
+    )
 
 
 def _growth(path: Path, rollout: Rollout) -> None:

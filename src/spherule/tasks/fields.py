@@ -28,7 +28,7 @@ from spherule.train.figures import (
     Spectra,
     SpectralCurves,
 )
-from spherule.train.scene import Frames, Globe, Variable
+from spherule.train.scene import Frames, Globe, Variable, forecast_globe
 from spherule.train.task import Example, Log, Task, TaskConfig, Trained
 
 FITTED = 64
@@ -329,12 +329,9 @@ def _globe(group: Sequence[_Shown]) -> Globe:
     physical = {
         source: task.statistics.denormalise(u, task.grid).numpy() for source, u in fields.items()
     }
-    variables = [
-        Variable(name, task.grid, {s: u[:, i] for s, u in physical.items()}, unit, "truth")
-        for i, (name, unit) in enumerate(zip(task.variables, task.units, strict=True))
-    ]
-    samples = tuple(f"sample {i + 1}" for i in range(len(group[0].truth)))
-    return Globe(f"{task.lead / 3600:g} h ahead", variables, Frames(samples, "sample"))
+    samples = Frames(tuple(f"sample {i + 1}" for i in range(len(group[0].truth))), "sample")
+    title = f"{task.lead / 3600:g} h ahead"
+    return forecast_globe(title, task.grid, task.variables, task.units, samples, physical)
 
 
 def _all_maps(shown: Sequence[_Shown]) -> list[Maps | Folded]:

@@ -114,3 +114,22 @@ class Globe:
                     )
         if self.image is not None and len(self.image.rgb) not in (1, count):
             raise ValueError(f"image: expected {count} frames or one, got {len(self.image.rgb)}")
+
+
+def forecast_globe(
+    title: str,
+    grid: Grid,
+    variables: Sequence[str],
+    units: Sequence[str],
+    frames: Frames,
+    sources: Mapping[str, NDArray],
+) -> Globe:
+    """Fields (frames, variables, *grid.shape) in their own units, by the names of models and
+    `truth`; errors against the truth are shown too.
+    """
+    truth = "truth" if "truth" in sources else None
+    shown = [
+        Variable(name, grid, {s: fields[:, v] for s, fields in sources.items()}, unit, truth)
+        for v, (name, unit) in enumerate(zip(variables, units, strict=True))
+    ]
+    return Globe(title, shown, frames)

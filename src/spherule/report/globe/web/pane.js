@@ -22,7 +22,7 @@ function format(value, span) {
   const size = Math.abs(value);
   const wide = Math.max(size, span);
   const text =
-    value === 0
+    size < span / 2e4
       ? "0"
       : wide < 0.01 || wide >= 1e6
         ? value.toExponential(Math.max(0, Math.min(digits + Math.floor(Math.log10(size)), 8)))

@@ -131,9 +131,9 @@ void main() {
     float latitude = 0.5 * PI - theta;
     float parallel = abs(latitude - apart * round(latitude / apart)) / length(slope.yw);
     float meridian = abs(phi - apart * round(phi / apart)) / length(slope.xz);
-    float strength = line(parallel, pixel);
-    // Close to a pole there would be nothing but meridians.
-    if (sin(theta) > 0.5 * sin(apart)) strength = max(strength, line(meridian, pixel));
+    float strength = max(line(parallel, pixel), line(meridian, pixel));
+    // Close to a pole there would be nothing but lines.
+    if (sin(theta) < 0.5 * sin(apart)) strength = 0.0;
     drawn = mix(drawn, vec3(dot(drawn, vec3(0.3, 0.6, 0.1)) > 0.45 ? 0.0 : 1.0), 0.3 * strength);
   }
   if (dot(marker, marker) > 0.0) {
