@@ -164,3 +164,15 @@ def test_the_demo_writes_a_page(monkeypatch, capsys, tmp_path: Path) -> None:
     run(monkeypatch, "demo", "--epochs", 1, "--out", tmp_path)
     assert (tmp_path / "report.html").stat().st_size > 100_000
     assert "report.html" in capsys.readouterr().out
+
+
+def test_attention_of_a_run_becomes_a_page(monkeypatch, capsys, runs: list[Path]) -> None:
+    for directory in runs:
+        run(monkeypatch, "view", directory, "--attention")
+        text = (directory / "attention.html").read_text()
+        assert f"wrote {directory / 'attention.html'}" in capsys.readouterr().out
+        assert '"attention of layer 1"' in text
+        assert '"vorticity"' in text
+    assert "--variable chooses fields of a file" in said(
+        monkeypatch, "view", runs[0], "--attention", "--variable", "vorticity"
+    )

@@ -157,6 +157,26 @@ def test_missing_values_are_gray_and_said(show) -> None:
     assert float(said.split("; ")[1].split(" %")[0]) == pytest.approx(share, abs=1.5)
 
 
+def test_a_place_is_missing_where_most_around_it_is(show) -> None:
+    grid = Grid.gauss(8, 16)
+    u = np.full(grid.shape, 5.0)
+    u[3, 4:8] = u[:2] = np.nan
+    page = show(Globe("Holes", [Variable("u", grid, {"file": u})]))
+    cell = 2 * math.pi / 16
+    # On the ring: from a point that is there to one that is not. Then from ring to ring, at a
+    # longitude that both have. Last, at the pole that was added above rings without values.
+    between = [(grid.theta[3], (3 + part) * cell) for part in (0.3, 0.7)]
+    between += [((1 - t) * grid.theta[2] + t * grid.theta[1], 0.0) for t in (0.4, 0.6)]
+    read = page.evaluate(
+        """places => {
+          const [source] = document.querySelector('spherule-globe').variables[0].sources;
+          return places.map(([theta, phi]) => String(source.sample(0, theta, phi)));
+        }""",
+        [list(map(float, place)) for place in [*between, (0.0, 0.0)]],
+    )
+    assert read == ["5", "NaN", "5", "NaN", "NaN"]
+
+
 def test_every_control_has_a_key(show) -> None:
     page = show(forecast(Grid.gauss(32, 64)))
     canvas = page.locator(".globe-stage canvas").first
