@@ -8,6 +8,7 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from spherule.geometry.interpolation import bilinear_entries, nearest_points
+from spherule.geometry.overlaps import overlap_entries
 from spherule.grids import Grid
 from spherule.ops.checks import require_points
 from spherule.ops.sparse import SparseMap
@@ -18,27 +19,28 @@ def resample(
     source: Grid,
     target: Grid,
     *,
-    mode: Literal["bilinear", "nearest"] = "bilinear",
+    mode: Literal["bilinear", "conservative", "nearest"] = "bilinear",
 ) -> Shaped[Tensor, "..."]:
     """A field `(..., *source.shape)` at the points of another grid, `(..., *target.shape)`.
 
     Bilinear is second order for smooth fields, keeps constants, crosses the date line and the
     poles; for labels and other integers take "nearest". Neither averages: filter a field before you
-    put it on a much coarser grid.
+    put it on a much coarser grid, or take "conservative", the average over what lies in each cell,
+    which keeps the field's mean and bounds but is first order.
     """
     require_points("u", u, source)
-    if mode not in ("bilinear", "nearest"):
-        raise ValueError(f'mode={mode!r}: expected "bilinear" or "nearest"')
+    if mode not in ("bilinear", "conservative", "nearest"):
+        raise ValueError(f'mode={mode!r}: expected "bilinear", "conservative" or "nearest"')
     flat = u.reshape(*u.shape[: u.ndim - len(source.shape)], source.size)
     if mode == "nearest":
         result = flat[..., _nearest(source, target, u.device)]
     elif u.dtype in (torch.float32, torch.float64):
-        result = _bilinear(source, target, u.dtype, u.device)(flat)
+        result = _average(mode, source, target, u.dtype, u.device)(flat)
     elif u.dtype in (torch.float16, torch.bfloat16):
-        result = _bilinear(source, target, torch.float32, u.device)(flat.float()).to(u.dtype)
+        result = _average(mode, source, target, torch.float32, u.device)(flat.float()).to(u.dtype)
     else:
         raise TypeError(
-            f"u: bilinear needs a floating-point tensor, got {u.dtype}; for labels take "
+            f"u: {mode} needs a floating-point tensor, got {u.dtype}; for labels take "
             'mode="nearest"'
         )
     return result.reshape(*result.shape[:-1], *target.shape)
@@ -46,8 +48,13 @@ def resample(
 
 @lru_cache(maxsize=64)
 @torch.inference_mode(False)  # made in inference, used in training too
-def _bilinear(source: Grid, target: Grid, dtype: torch.dtype, device: torch.device) -> SparseMap:
-    entries = bilinear_entries(source, target.point_theta, target.point_phi)
+def _average(
+    mode: str, source: Grid, target: Grid, dtype: torch.dtype, device: torch.device
+) -> SparseMap:
+    if mode == "conservative":
+        entries = overlap_entries(source, target)
+    else:
+        entries = bilinear_entries(source, target.point_theta, target.point_phi)
     return SparseMap.build(*entries, (target.size, source.size), dtype, device)
 
 
