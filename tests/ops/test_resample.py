@@ -95,11 +95,11 @@ def test_gradients() -> None:
 
 
 def test_op_is_well_registered_and_compiles() -> None:
-    from spherule.ops.resample import _bilinear
+    from spherule.ops.resample import _average
     from spherule.ops.sparse import sparse_map
 
     source, target = Grid.octahedral(2), Grid.gauss(3, 5)
-    matrix = _bilinear(source, target, torch.float64, torch.device("cpu"))
+    matrix = _average("bilinear", source, target, torch.float64, torch.device("cpu"))
     u = torch.randn(2, source.size, dtype=torch.float64, requires_grad=True)
     torch.library.opcheck(sparse_map, (u, *matrix))
 
