@@ -9,7 +9,9 @@ from spherule.tasks import ShallowWaterTaskConfig
 from spherule.train import RunConfig, TrainingConfig
 
 TINY = RunConfig(
-    task=ShallowWaterTaskConfig(grid="gauss:12x24", samples=12, validation_samples=4, step=300.0),
+    task=ShallowWaterTaskConfig(
+        grid="gauss:12x24", samples=12, validation_samples=4, test_samples=4, step=300.0
+    ),
     model=TransformerConfig(width=8, depth=1, skip="identity", drop_path=0.2, dropout=0.1),
     training=TrainingConfig(epochs=3, batch=4, learning_rate=3e-3, save_every=2),
     recipe="swe/test",

@@ -37,7 +37,7 @@ SHOWN = 8
 """Test samples that errors by latitude and spectra are averaged over."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FieldConfig(TaskConfig):
     """A forecast, and what training adds to its samples so that it can follow itself."""
 
