@@ -18,10 +18,13 @@ ALL = [f"{name}:{size}" for name in recipes.RECIPES for size in recipes.SIZES]
 
 
 def test_every_row_of_the_papers_tables_is_there() -> None:
+    columns = {"swe": {"loss", "l1", "l2"}, "seg": {"loss", "iou", "accuracy"},
+               "depth": {"loss", "l1", "sobolev"}}  # fmt: skip
     for table, rows in (("swe", 14), ("seg", 10), ("depth", 8)):
-        names = [n for n in recipes.RECIPES if n.startswith(table + "/")]
-        assert len(names) == rows
-        assert all(recipes.RECIPES[n].published is not None for n in names)
+        published = [r.published for n, r in recipes.RECIPES.items() if n.startswith(table + "/")]
+        known = [p for p in published if p is not None]
+        assert len(known) == rows
+        assert all(set(p.metrics) == columns[table] for p in known)
 
 
 @pytest.mark.parametrize("row", PARAMETERS)
@@ -82,7 +85,7 @@ def test_unknown_names_get_the_nearest(name: str, words: str) -> None:
     [
         ({"speed": 1}, "run has no speed"),
         ({"task": {"type": "Weather"}}, "type='Weather', expected one of "),
-        ({"training": {"epochs": 0}}, "epochs=0"),
+        ({"training": {"epochs": -1}}, "epochs=-1"),
         ({"training": {"rate": 1}}, "training has no rate"),
     ],
 )
@@ -90,3 +93,51 @@ def test_configs_with_unknown_parts_are_refused_by_name(change: dict, words: str
     values = recipes.get("swe/s2-transformer:tiny").to_dict() | change
     with pytest.raises(ValueError, match=words):
         RunConfig.from_dict(values)
+
+
+ABLATION = ("1-vit", "2-convolution", "3-spectral", "4-s2-convolution", "5-s2-attention", "6-local")
+STEPS = (
+    {"norm"},  # besides patches, which have a class of their own
+    {"position"},
+    {"convolution", "norm"},  # by quadrature, as upsampling then is
+    {"attention"},
+    {"local"},
+)
+
+
+@pytest.mark.parametrize("size", recipes.SIZES)
+def test_steps_of_the_ablation_change_what_they_say_and_nothing_else(size: str) -> None:
+    rows = [recipes.get(f"swe/ablation-{name}:{size}") for name in ABLATION]
+    for before, after, named in zip(rows, rows[1:], STEPS, strict=False):
+        a, b = before.model.to_dict(), after.model.to_dict()
+        changed = {name for name in a.keys() & b.keys() if a[name] != b[name]}
+        # A Transformer's learned positions are the ViT's too.
+        assert changed == named
+        assert (before.task, before.training) == (after.task, after.training)
+
+
+def test_the_last_steps_of_the_ablation_are_rows_of_the_table() -> None:
+    for step, row in (("5-s2-attention", "s2-transformer"), ("6-local", "s2-transformer-local")):
+        assert recipes.get(f"swe/ablation-{step}").model == recipes.get(f"swe/{row}").model
+    third = recipes.get("swe/ablation-3-spectral").model
+    assert third == recipes.get("swe/r2-transformer").model
+
+
+def test_choices_where_the_paper_is_open() -> None:
+    water = recipes.get("swe/s2-transformer-local")
+    assert water.task.damping_time == 7200
+    assert water.task.test_samples == 50
+    assert water.model.skip == "identity"
+    segformer = recipes.get("swe/r2-segformer").model
+    assert (segformer.skip, segformer.drop_path) == ("none", 0.1)
+    small = recipes.get("swe/s2-transformer-local:small")
+    assert small.model == water.model
+    assert (small.task.grid, small.task.lead, small.task.step) == ("gauss:64x128", 7200, 300)
+    assert small.task.damping_time == 14400
+    for row in ("s2-transformer", "r2-segformer"):
+        assert not recipes.get(f"seg/{row}").task.augment
+        assert not recipes.get(f"depth/{row}").task.augment
+    assert recipes.get("depth/s2-transformer").model.drop_path == 0
+    assert recipes.get("depth/s2-segformer").model.drop_path == 0.1
+    assert recipes.get("swe/r2-transformer").model.norm == "plain_instance"
+    assert recipes.get("swe/ablation-1-vit").model.norm == "layer"
