@@ -29,8 +29,8 @@ LEADS_A_SAMPLE = 6
 
 
 class AgedShallowWater(Dataset[tuple[Tensor, ...]]):
-    """Pairs (input, target) of normalised fields, with `leads` > 1 more targets, of ages that are
-    drawn evenly from 0 to `days`. Sample i of a seed is one tensor, bit by bit, for every i >= 0.
+    """Pairs (input, target) of normalised fields, with `leads` > 1 more targets, of ages from 0
+    to `days`, as many in each octave. Sample i of a seed is one tensor, bit by bit, for every i >= 0.
     """
 
     def __init__(
@@ -55,7 +55,10 @@ class AgedShallowWater(Dataset[tuple[Tensor, ...]]):
         newest = index // self.windows
         draw = np.random.default_rng((self._starts.seed, index, 2))
         number = newest - int(draw.integers(min(RECENT, newest + 1)))
-        place, age = int(draw.integers(BLOCK)), int(draw.integers(self.oldest + 1))
+        place = int(draw.integers(BLOCK))
+        # Evenly over the logarithm: a decaying flow is young for a short time, and looks different
+        # then; drawn evenly, one state in a hundred would be new.
+        age = int((self.oldest + 2) ** draw.random()) - 1
         window = self._block(number)[place, age : age + self._starts.leads + 1]
         with one_thread(), torch.inference_mode():
             fields = self._starts.solver.fields(window)
