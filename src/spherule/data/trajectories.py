@@ -30,7 +30,8 @@ LEADS_A_SAMPLE = 6
 
 class AgedShallowWater(Dataset[tuple[Tensor, ...]]):
     """Pairs (input, target) of normalised fields, with `leads` > 1 more targets, of ages from 0
-    to `days`, as many in each octave. Sample i of a seed is one tensor, bit by bit, for every i >= 0.
+    to `days`, as many in each octave. Sample i of a seed is one tensor, bit by bit, for every
+    i >= 0.
     """
 
     def __init__(

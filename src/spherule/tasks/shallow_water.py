@@ -34,9 +34,8 @@ class ShallowWaterTaskConfig(
     validation_samples: int = 32
     test_samples: int = 50
     ages: float = 0.0
-    """Days: training inputs are of every age from 0 to this, as many in each octave,
-    drawn along trajectories. By default
-    all are random initial states, as those of validation and test are."""
+    """Days: training inputs are of every age from 0 to this, as many in each octave, drawn along
+    trajectories. By default all are random initial states, as those of validation and test are."""
 
     def __post_init__(self) -> None:
         FieldConfig.__post_init__(self)
