@@ -11,7 +11,7 @@ from spherule.cli import main
 from spherule.train import RunConfig
 from tests.tiny import TINY
 
-SMALL = "--grid gauss:12x24 --step 300 --samples 8 --validation-samples 4 --epochs 2 --batch 4"
+SMALL = "--grid gauss:12x24 --step 300 --samples 8 --validation-samples 4 --test-samples 4 --epochs 2 --batch 4"
 SMALL += " --model.width 8 --model.depth 1"
 
 

@@ -230,7 +230,6 @@ def test_compiles_and_exports_whole(unchecked) -> None:
         (lambda: TransformerConfig(bandlimit=-1), "bandlimit=-1"),
         (lambda: LinearConfig(lmax=-1), "lmax=-1"),
         (lambda: models.build(TransformerConfig(keep_mean=True), "O8", 1, 2), "keep_mean=True"),
-        (lambda: models.build(TransformerConfig(**TINY), "O8", 1, 1).fit([]), "'none'"),
         (lambda: fit_linear([], GRID, 4), "at least one pair"),
         (
             lambda: Linear(LinearConfig(lmax=4), GRID, 2, 2).fit([(fields(1, 3), fields(1, 2))]),
