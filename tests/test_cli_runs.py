@@ -11,8 +11,8 @@ from spherule.cli import main
 from spherule.train import RunConfig
 from tests.tiny import TINY
 
-SMALL = "--grid gauss:12x24 --step 300 --samples 8 --validation-samples 4 --test-samples 4 --epochs 2 --batch 4"
-SMALL += " --model.width 8 --model.depth 1"
+SMALL = "--grid gauss:12x24 --step 300 --samples 8 --validation-samples 4 --test-samples 4"
+SMALL += " --epochs 2 --batch 4 --model.width 8 --model.depth 1"
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> None:
