@@ -33,6 +33,7 @@ class AgedShallowWater(Dataset[tuple[Tensor, ...]]):
     drawn evenly from 0 to `days`. Sample i of a seed is one tensor, bit by bit, for every i >= 0.
     """
 
+    @checks.arguments
     def __init__(
         self,
         config: ShallowWaterConfig,
