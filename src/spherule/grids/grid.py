@@ -210,7 +210,8 @@ class Grid:
         family, sizes, offset = _parse(name)
         try:
             if family in _RULES:
-                return cls._regular(family, *sizes, offset)
+                nlat, nlon = sizes
+                return cls._regular(family, nlat, nlon, offset)
             (n,) = sizes
             if family == "F":
                 return cls.gauss(2 * n, 4 * n)
