@@ -82,7 +82,7 @@ def test_bounds_are_named_and_open_ones_exclude() -> None:
         ("widths", [1], r"widths=\[1\] must be a tuple, got list"),
         ("widths", (1, "2"), r"widths\[1\]='2' must be an integer, got str"),
         ("cutoff", "far", r"cutoff='far' must be a number"),
-        ("data", 3, r"data=3 must be a Path, got int"),
+        ("data", 3, r"data: expected a Path, got int"),
     ],
 )
 def test_a_config_refuses_what_its_annotations_do_not_say(

@@ -5,27 +5,51 @@ names the argument, what came and what was expected.
 """
 
 import dataclasses
+import functools
+import inspect
 import math
 import numbers
 import operator
 import re
 import types
 import typing
-from collections.abc import Collection
-from pathlib import Path
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Literal, ParamSpec, TypeVar
+
+import torch
 
 Value = TypeVar("Value")
+Parameters = ParamSpec("Parameters")
+
+
+def arguments(function: Callable[Parameters, Value]) -> Callable[Parameters, Value]:
+    """A function whose arguments are checked to be what their annotations say, before it runs: the
+    kind of number, of object, of tensor and of its entries. Ranges and shapes are its own business.
+    """
+    parameters = inspect.signature(function).parameters
+    names, empty = tuple(parameters), inspect.Parameter.empty
+    hints = {n: p.annotation for n, p in parameters.items() if p.annotation is not empty}
+
+    @functools.wraps(function)
+    def checked(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Value:
+        # A compiled program was checked when it was traced.
+        if not torch.compiler.is_compiling():
+            for name, value in (*zip(names, args, strict=False), *kwargs.items()):
+                if name in hints:  # not self; and names that it lacks Python itself refuses
+                    _annotated(name, value, hints[name])
+        return function(*args, **kwargs)
+
+    return checked
 
 
 def integer(name: str, value: Any, *, low: int | None = None, high: int | None = None) -> int:
     """A whole number in [low, high]; a bool is none."""
     if isinstance(value, bool):
-        raise TypeError(f"{name}={value!r} must be an integer, got bool")
+        raise TypeError(f"{name}={_shown(value)} must be an integer, got bool")
     try:
         whole = operator.index(value)
     except TypeError:
-        raise TypeError(f"{name}={value!r} must be an integer, got {_kind(value)}") from None
+        raise TypeError(f"{name}={_shown(value)} must be an integer, got {_kind(value)}") from None
     _within(name, whole, low, high, None, None)
     return whole
 
@@ -43,7 +67,7 @@ def number(
     it themselves.
     """
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name}={value!r} must be a number, got {_kind(value)}")
+        raise TypeError(f"{name}={_shown(value)} must be a number, got {_kind(value)}")
     real = float(value)
     if not math.isfinite(real):
         raise ValueError(f"{name}={real} must be finite")
@@ -55,7 +79,7 @@ def choice(name: str, value: Value, choices: Collection[Any]) -> Value:
     """One of these; another spelling is another value."""
     if not any(value is c or (type(value) is type(c) and value == c) for c in choices):
         known = ", ".join(map(repr, choices))
-        raise ValueError(f"{name}={value!r} is not one of {known}")
+        raise ValueError(f"{name}={_shown(value)} is not one of {known}")
     return value
 
 
@@ -87,15 +111,15 @@ def _annotated(name: str, value: Any, hint: Any) -> None:
     if origin is Literal:
         choice(name, value, inner)
     elif origin in (typing.Union, types.UnionType):
-        if type(None) not in inner or value is not None:
+        if not any(_fits(name, value, kind) for kind in inner):
             rest = [kind for kind in inner if kind is not type(None)]
             if len(rest) == 1:
                 _annotated(name, value, rest[0])
-            elif not any(_fits(name, value, kind) for kind in rest):
-                raise TypeError(f"{name}={value!r}: expected {hint}, got {_kind(value)}")
+            wanted = " or ".join(map(_words, inner))
+            raise TypeError(f"{name}={_shown(value)}: expected {wanted}, got {_kind(value)}")
     elif origin is tuple:
         if not isinstance(value, tuple):
-            raise TypeError(f"{name}={value!r} must be a tuple, got {_kind(value)}")
+            raise TypeError(f"{name}={_shown(value)} must be a tuple, got {_kind(value)}")
         kinds = [inner[0]] * len(value) if inner[-1:] == (...,) else inner
         if len(kinds) != len(value):
             raise ValueError(f"{name}={value!r}: expected {len(kinds)} entries, got {len(value)}")
@@ -105,8 +129,58 @@ def _annotated(name: str, value: Any, hint: Any) -> None:
         integer(name, value)
     elif hint is float:
         number(name, value)
-    elif hint in (bool, str, Path) and not isinstance(value, hint):
-        raise TypeError(f"{name}={value!r} must be a {hint.__name__}, got {_kind(value)}")
+    elif hint is bool or hint is str:
+        if not isinstance(value, hint):
+            wanted = _words(hint)
+            raise TypeError(f"{name}={_shown(value)} must be {wanted}, got {_kind(value)}")
+    elif not _is(value, hint):
+        came = f"a tensor of {value.dtype}" if isinstance(value, torch.Tensor) else _kind(value)
+        raise TypeError(f"{name}: expected {_words(hint)}, got {came}")
+    elif origin is Sequence:
+        for i, entry in enumerate(value):
+            _annotated(f"{name}[{i}]", entry, inner[0])
+
+
+def _is(value: Any, hint: Any) -> bool:
+    """Whether a value is of a class, of a collection, of a tensor with such entries. What cannot be
+    asked, such as a type variable, is granted.
+    """
+    kind = typing.get_origin(hint) or hint
+    if hasattr(hint, "array_type"):  # jaxtyping's: dtypes, or a mark that every one will do
+        known = isinstance(hint.dtypes, list | tuple)
+        return _is(value, hint.array_type) and (
+            not known or str(value.dtype).removeprefix("torch.") in hint.dtypes
+        )
+    if kind is Callable:
+        return callable(value)
+    if not isinstance(kind, type) or (
+        getattr(kind, "_is_protocol", False) and not getattr(kind, "_is_runtime_protocol", False)
+    ):
+        return True
+    if issubclass(kind, torch.Tensor):
+        return isinstance(value, kind) and value.layout == torch.strided
+    # A class is no object of itself, though it has all that a protocol asks for; a text is no
+    # sequence of anything but texts.
+    texts = issubclass(kind, Sequence) and kind is not str and isinstance(value, str | bytes)
+    return isinstance(value, kind) and not isinstance(value, type) and not texts
+
+
+_TENSORS = {"Float": "a floating-point", "Complex": "a complex", "Bool": "a bool", "Shaped": "a"}
+
+
+def _words(hint: Any) -> str:
+    """What a hint asks for, with its article."""
+    if hasattr(hint, "array_type"):
+        array = "tensor" if issubclass(hint.array_type, torch.Tensor) else "array"
+        entries = hint.dtype.__name__
+        return f"{_TENSORS.get(entries, f'an {entries.lower()}')} {array}"
+    kind = typing.get_origin(hint) or hint
+    if hint is torch.Tensor:
+        return "a torch tensor"
+    if hint is type(None):
+        return "None"
+    name = getattr(kind, "__name__", str(hint))
+    return f"{_article(name)} {name}"
 
 
 def _fits(name: str, value: Any, hint: Any) -> bool:
@@ -133,7 +207,13 @@ def _within(
 
 
 def _kind(value: Any) -> str:
-    return type(value).__name__
+    return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+
+
+def _shown(value: Any) -> str:
+    """Short: arrays have nothing to say in a line."""
+    text = "..." if hasattr(value, "dtype") and hasattr(value, "shape") else repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _article(word: str) -> str:

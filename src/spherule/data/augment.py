@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float, UInt8
 from numpy.typing import ArrayLike
 
+from spherule import checks
 from spherule.data.panoramas import Panorama
 from spherule.geometry.great_circles import angles
 from spherule.geometry.interpolation import bilinear_entries
@@ -34,6 +35,7 @@ class Augmentation:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        checks.config(self)
         if not 0 <= self.jitter < 1:
             raise ValueError(f"jitter={self.jitter} must be in [0, 1): a part of the colours")
         if not 0 <= self.tilt <= math.pi:
@@ -43,7 +45,10 @@ class Augmentation:
         if self.seed < 0:
             raise ValueError(f"seed={self.seed} must be >= 0")
 
+    @checks.arguments
     def __call__(self, panorama: Panorama, epoch: int, index: int) -> Panorama:
+        checks.integer("epoch", epoch, low=0)
+        checks.integer("index", index, low=0)
         rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(epoch, index)))
         # All are drawn, wanted or not: switching one off leaves the others as they were.
         turn, flip, (axis, height), factors = (

@@ -272,8 +272,8 @@ def duration(text: str) -> np.timedelta64:
         raise ValueError(
             f"lead={text!r}: expected a number and a unit, such as 6h, 30min or 1d"
         ) from None
-    if not seconds > 0:
-        raise ValueError(f"lead={text!r} must be positive")
+    if not 0 < seconds < 9e9:
+        raise ValueError(f"lead={text!r} must be positive and less than 285 years")
     return np.timedelta64(round(seconds * 1e9), "ns")
 
 

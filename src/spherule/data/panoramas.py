@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from spherule import checks
 from spherule.data.zarr_store import open_store, place_coordinates, require_coordinates
 from spherule.grids import Grid
 from spherule.rooms.classes import CLASSES
@@ -57,6 +58,15 @@ class Panorama:
     name: str = ""
     area: str = ""
     """The building or part of one: what a split should not tear apart."""
+
+    def __post_init__(self) -> None:
+        checks.config(self)
+        shapes = [array.shape for array in (self.rgb, self.label, self.depth)]
+        if self.label.ndim != 2 or shapes != [(*self.label.shape, 3), *[self.label.shape] * 2]:
+            raise ValueError(
+                "rgb, label and depth: expected (nlat, nlon, 3), (nlat, nlon) and (nlat, nlon), "
+                f"got {shapes}"
+            )
 
     def checksum(self) -> int:
         value = 0
@@ -129,6 +139,7 @@ class PanoramaStatistics:
         return cls(**fields)
 
 
+@checks.arguments
 def depth_mask(grid: Grid) -> Bool[Tensor, "..."]:
     """Where depth is learned and judged, in the grid's shape: all but the 15 % of latitudes at
     either pole.
@@ -147,6 +158,7 @@ class PanoramaDataset(Dataset[dict[str, Tensor]]):
     Indices then go on past the end: index e n + i of n samples is sample i in epoch e.
     """
 
+    @checks.arguments
     def __init__(
         self,
         path: Path | str,

@@ -19,8 +19,10 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from spherule import checks
 from spherule.data.statistics import Statistics
 from spherule.grids import Grid
+from spherule.grids.serial import as_grid
 from spherule.pde.initial_states import Preset, preset_named, random_states
 from spherule.pde.shallow_water import ShallowWater
 
@@ -49,6 +51,10 @@ class ShallowWaterConfig:
     """E-folding time of the highest degree under hyperdiffusion, seconds; by default none."""
 
     def __post_init__(self) -> None:
+        checks.config(self)
+        grid = as_grid(self.grid)
+        if self.lmax is not None:
+            checks.integer("lmax", self.lmax, low=1, high=grid.lmax)
         if not self.step > 0 or not math.isfinite(self.step):
             raise ValueError(f"step={self.step} must be positive (seconds)")
         if not self.lead > 0 or abs(self.steps * self.step - self.lead) > 1e-9 * self.lead:
@@ -57,6 +63,8 @@ class ShallowWaterConfig:
             )
         if self.mean_depth is not None and not self.mean_depth > 0:
             raise ValueError(f"mean_depth={self.mean_depth} must be positive (metres)")
+        if self.damping_time is not None:
+            checks.number("damping_time", self.damping_time, above=0)
 
     @property
     def steps(self) -> int:
@@ -90,6 +98,7 @@ class ShallowWaterDataset(Dataset[tuple[Tensor, ...]]):
     `Subset`. Statistics come from a fixed set of samples of no seed's stream.
     """
 
+    @checks.arguments
     def __init__(
         self,
         config: ShallowWaterConfig | None = None,
@@ -100,6 +109,10 @@ class ShallowWaterDataset(Dataset[tuple[Tensor, ...]]):
     ) -> None:
         if seed < 0:
             raise ValueError(f"seed={seed} must be >= 0")
+        if statistics is not None and len(statistics.mean) != 3:
+            raise ValueError(
+                f"statistics: expected those of 3 variables, got {len(statistics.mean)}"
+            )
         if leads < 1:
             raise ValueError(f"leads={leads} must be at least 1")
         self.config = config or ShallowWaterConfig()
@@ -164,6 +177,7 @@ class ShallowWaterDataset(Dataset[tuple[Tensor, ...]]):
 class ConsecutiveBatches:
     """Endless batches of consecutive indices; to resume, start where the last run ended."""
 
+    @checks.arguments
     def __init__(self, size: int, start: int = 0) -> None:
         if size < 1 or start < 0:
             raise ValueError(f"size={size} must be at least 1 and start={start} >= 0")

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
+from spherule import checks
 from spherule.data.shallow_water import BLOCK, ShallowWaterConfig, ShallowWaterDataset
 from spherule.data.statistics import Statistics
 from spherule.data.zarr_store import (
@@ -43,6 +44,7 @@ class StoredShallowWater(Dataset[tuple[Tensor, Tensor]]):
     Where a config is given, the store must be of that config.
     """
 
+    @checks.arguments
     def __init__(
         self,
         path: Path | str,

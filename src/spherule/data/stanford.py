@@ -53,6 +53,7 @@ class StanfordSource:
     the paper's public code takes them for.
     """
 
+    @checks.arguments
     def __init__(
         self,
         root: Path | str,
@@ -64,6 +65,8 @@ class StanfordSource:
         require("PIL.Image", "reading panoramas")
         self.labels = checks.choice("labels", labels, ("nearest", "majority"))
         self.missing = checks.choice("missing", missing, ("unknown", "clutter"))
+        for i, side in enumerate(size):
+            checks.integer(f"size[{i}]", side, low=1)
         self.root, self.size = Path(root), size
         self.classes = read_classes(self.root)
         self.candidates = _found(self.root)

@@ -6,7 +6,9 @@ from typing import Any
 from jaxtyping import Shaped
 from torch import Tensor
 
+from spherule import checks
 from spherule.grids import Grid
+from spherule.ops.checks import require_floats, require_points
 
 
 @dataclass(frozen=True)
@@ -15,6 +17,16 @@ class Statistics:
 
     mean: tuple[float, ...]
     std: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        checks.config(self)
+        if len(self.mean) != len(self.std):
+            raise ValueError(
+                f"mean and std must be of as many variables, got {len(self.mean)} and "
+                f"{len(self.std)}"
+            )
+        for i, deviation in enumerate(self.std):
+            checks.number(f"std[{i}]", deviation, low=0)
 
     @classmethod
     def from_metadata(
@@ -25,16 +37,26 @@ class Statistics:
             return None
         return cls(tuple(metadata[f"{prefix}mean"]), tuple(metadata[f"{prefix}std"]))
 
+    @checks.arguments
     def normalise(self, fields: Shaped[Tensor, "..."], grid: Grid) -> Shaped[Tensor, "..."]:
         """Fields `(..., variables, *grid.shape)` in deviations from the mean."""
         mean, std = self._columns(fields, grid)
         return (fields - mean) / std
 
+    @checks.arguments
     def denormalise(self, fields: Shaped[Tensor, "..."], grid: Grid) -> Shaped[Tensor, "..."]:
         """The inverse: fields in their own units."""
         mean, std = self._columns(fields, grid)
         return fields * std + mean
 
     def _columns(self, fields: Tensor, grid: Grid) -> tuple[Tensor, ...]:
+        require_floats(fields=fields)
+        require_points("fields", fields, grid)
+        lead = fields.shape[: fields.ndim - len(grid.shape)]
+        if not lead or lead[-1] != len(self.mean):
+            raise ValueError(
+                f"fields: expected {len(self.mean)} variables, (..., {len(self.mean)}, "
+                f"*grid.shape), got {tuple(fields.shape)}"
+            )
         shape = (-1, *[1] * len(grid.shape))
         return tuple(fields.new_tensor(values).reshape(shape) for values in (self.mean, self.std))

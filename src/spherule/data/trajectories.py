@@ -34,6 +34,7 @@ class AgedShallowWater(Dataset[tuple[Tensor, ...]]):
     i >= 0.
     """
 
+    @checks.arguments
     def __init__(
         self,
         config: ShallowWaterConfig,

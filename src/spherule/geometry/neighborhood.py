@@ -35,6 +35,7 @@ class Neighborhood(ABC):
     transposed: bool = field(default=False, kw_only=True)
 
     @staticmethod
+    @checks.arguments
     def disk(
         query_grid: Grid,
         key_grid: Grid,
@@ -76,6 +77,7 @@ class Neighborhood(ABC):
         return disk._register()
 
     @staticmethod
+    @checks.arguments
     def window(shape: tuple[int, int], size: tuple[int, int]) -> "Neighborhood":
         """Windows of `size` points on a plane of `shape`; at the border they are shifted inside, so
         that all have as many keys. A window larger than the plane shrinks to the largest odd size
@@ -92,6 +94,7 @@ class Neighborhood(ABC):
         return Window((rows, columns), fit)._register()
 
     @staticmethod
+    @checks.arguments
     def from_name(name: str) -> "Neighborhood":
         """The neighborhood of a `.name`; of rings of your own, while they are in use here."""
         if known := _known.get(name):
@@ -99,6 +102,8 @@ class Neighborhood(ABC):
         kind, *words = name.split(" ")
         if kind == "window":
             return Neighborhood.window(*(checks.shape("name", word) for word in words))
+        if kind != "disk" or len(words) != 5 or words[4] not in ("weighted", "unweighted"):
+            raise ValueError(f"name={name!r} must be what a neighborhood calls itself")
         query, key, cutoff, edge_width, weighted = words
         return Neighborhood.disk(
             Grid.from_name(query),
@@ -138,11 +143,13 @@ class Neighborhood(ABC):
     def keys(self) -> int:
         return int(self.table.key.nphi.sum())
 
+    @checks.arguments
     def ring(self, r: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """(nphi, most keys) of query ring r: indices of each query's keys and their log weights; -1
         and -inf fill up.
         """
         table, logw = self.table, self.ring_log_weights
+        checks.integer("r", r, low=0, high=len(table.query.nphi) - 1)
         queries = np.arange(table.query.nphi[r])[:, None]
         indices, weights = [np.zeros((queries.size, 0), np.int64)], [np.zeros((queries.size, 0))]
         for pair, s in table.pairs_of(r):
@@ -166,17 +173,18 @@ class Neighborhood(ABC):
         rings = enumerate(self.table.query.nphi)
         return np.concatenate([self._ring_counts(r, np.arange(n)) for r, n in rings])
 
+    @checks.arguments
     def indices(self, i: int) -> NDArray[np.int64]:
         """The keys of query i, in order."""
         return self._row(i)[0]
 
+    @checks.arguments
     def weights(self, i: int) -> NDArray[np.float64]:
         """Their weights: quadrature times the soft edge; 1 where all keys count alike."""
         return np.exp(self._row(i)[1])
 
     def _row(self, i: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        if not 0 <= i < self.queries:
-            raise IndexError(f"query {i} of {self.queries}")
+        i = checks.integer("i", i, low=0, high=self.queries - 1)
         r = int(np.searchsorted(self.table.query.ringstart, i, side="right")) - 1
         indices, weights = (a[i - self.table.query.ringstart[r]] for a in self.ring(r))
         keep = np.flatnonzero(indices >= 0)

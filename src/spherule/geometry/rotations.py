@@ -3,6 +3,8 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spherule.grids.grid import finite_reals
+
 
 def about_y(angle: float) -> NDArray[np.float64]:
     """The rotation that moves the pole towards longitude 0."""
@@ -18,7 +20,7 @@ def about_z(angle: float) -> NDArray[np.float64]:
 
 def rotation_matrix(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """The values as a rotation, or an error that names the argument."""
-    matrix = np.asarray(values, dtype=np.float64)
+    matrix = finite_reals(name, values)
     if matrix.shape != (3, 3):
         raise ValueError(f"{name}: expected a rotation matrix (3, 3), got {matrix.shape}")
     if not np.allclose(matrix @ matrix.T, np.eye(3), rtol=0, atol=1e-5):

@@ -2,7 +2,6 @@
 
 import hashlib
 import math
-import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spherule import checks
 from spherule.grids import healpix, quadrature, reduced
 from spherule.grids.names import Names
 
@@ -27,12 +27,14 @@ _RULES: dict[str, tuple[Callable[[int], quadrature.Rule], int]] = {
     "lobatto": (quadrature.lobatto, 2),
 }
 REGULAR_FAMILIES = tuple(_RULES)
-_REGULAR_NAME = re.compile(r"([a-z_]+):(\d+)x(\d+)(?:@([\d.]+))?")
-_REDUCED_NAME = re.compile(r"([HONF])(\d+)")
+_REGULAR_NAME = re.compile(r"([a-z_]+):([0-9]+)x([0-9]+)(?:@([0-9]*\.?[0-9]+(?:e-[0-9]+)?))?")
+_REDUCED_NAME = re.compile(r"([HONF])([0-9]+)")
 
 
 # Longitudes farther out than this, in radians, keep fewer than ten digits of their direction.
 _FARTHEST = 1e6
+# A kilometre between rings; and points are counted in 32 bits.
+_MOST_RINGS, _MOST_POINTS = 2**15, 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,6 +88,7 @@ class Grid:
             object.__setattr__(self, name, value)
 
     @classmethod
+    @checks.arguments
     def gauss(cls, nlat: int, nlon: int, *, offset: float = 0.0) -> "Grid":
         """Gauss-Legendre latitudes: exact for degree 2 nlat - 1. `offset` shifts all longitudes by
         a part of a cell.
@@ -93,6 +96,7 @@ class Grid:
         return cls._regular("gauss", nlat, nlon, offset)
 
     @classmethod
+    @checks.arguments
     def equiangular(cls, nlat: int, nlon: int, *, offset: float = 0.0) -> "Grid":
         """The paper's grid theta_i = pi i / nlat with weights (2 pi^2 / nlat nlon) sin(theta).
 
@@ -102,11 +106,13 @@ class Grid:
         return cls._regular("equiangular", nlat, nlon, offset)
 
     @classmethod
+    @checks.arguments
     def clenshaw_curtis(cls, nlat: int, nlon: int, *, offset: float = 0.0) -> "Grid":
         """Equal steps with both poles (ERA5's 721x1440): exact for degree nlat - 1."""
         return cls._regular("clenshaw_curtis", nlat, nlon, offset)
 
     @classmethod
+    @checks.arguments
     def fejer(cls, nlat: int, nlon: int, *, offset: float = 0.0) -> "Grid":
         """Equal cells, points at their centres (panoramas, cell-centred model output): exact for
         degree nlat - 1.
@@ -114,29 +120,33 @@ class Grid:
         return cls._regular("fejer", nlat, nlon, offset)
 
     @classmethod
+    @checks.arguments
     def lobatto(cls, nlat: int, nlon: int, *, offset: float = 0.0) -> "Grid":
         """Gauss-Lobatto latitudes with both poles: exact for degree 2 nlat - 3."""
         return cls._regular("lobatto", nlat, nlon, offset)
 
     @classmethod
+    @checks.arguments
     def healpix(cls, nside: int) -> "Grid":
         """HEALPix in ring order, 12 nside^2 points of equal area (`grids.healpix` converts from
         nested order).
         """
-        nside = _count("nside", nside, 1)
+        nside = checks.integer("nside", nside, low=1, high=_MOST_RINGS // 4)
         theta, nphi, phi0 = healpix.rings(nside)
         return cls(theta, nphi, phi0, np.full(theta.size, np.pi / (3 * nside**2)), f"H{nside}")
 
     @classmethod
+    @checks.arguments
     def octahedral(cls, n: int) -> "Grid":
         """ECMWF's octahedral reduced Gaussian grid O{n}: 2n rings of 20, 24, 28, ... points."""
-        n = _count("n", n, 1)
+        n = checks.integer("n", n, low=1, high=_MOST_RINGS // 2)
         return cls._reduced_gaussian(reduced.octahedral(n), f"O{n}")
 
     @classmethod
+    @checks.arguments
     def reduced_gaussian(cls, n: int) -> "Grid":
         """ECMWF's original reduced Gaussian grid N{n}, for the published n."""
-        n = _count("n", n, 1)
+        n = checks.integer("n", n, low=1)
         return cls._reduced_gaussian(reduced.original(n), f"N{n}")
 
     @classmethod
@@ -152,7 +162,7 @@ class Grid:
             finite_reals(name, values)
             for name, values in (("theta", theta), ("phi0", phi0), ("ring_weights", ring_weights))
         )
-        counts = np.atleast_1d(np.asarray(nphi))
+        counts = np.atleast_1d(as_array("nphi", nphi))
         if not np.issubdtype(counts.dtype, np.integer):
             raise TypeError(f"nphi: expected integers, got {counts.dtype}")
         sizes = {"theta": theta, "nphi": counts, "phi0": phi0, "ring_weights": weights}
@@ -174,6 +184,8 @@ class Grid:
         theta, phi0 = theta + 0.0, _once_around(phi0)
         if counts.min() < 1:
             raise ValueError(f"nphi: every ring needs a point, got {counts.min()}")
+        if counts.sum(dtype=float) > _MOST_POINTS:
+            raise ValueError(f"nphi: expected at most {_MOST_POINTS} points, got {counts.sum()}")
         if weights.min() < 0 or weights.max() == 0:
             raise ValueError("ring_weights: must be >= 0, and some > 0")
         digest = hashlib.blake2b(digest_size=8)
@@ -183,6 +195,7 @@ class Grid:
         return _own_rings.add(grid.name, grid)
 
     @classmethod
+    @checks.arguments
     def from_name(cls, name: str) -> "Grid":
         """The grid of a name: "gauss:64x128", "fejer:180x360@0.5" (longitudes offset by half a
         cell), "H64", "O96", "N320", "F90".
@@ -191,17 +204,20 @@ class Grid:
             return own
         if name.startswith("rings:"):
             raise ValueError(
-                f"name={name!r}: rings of your own are known by name only where they are in use; "
+                f"name={name!r}: rings of your own must be in use where they are known by name; "
                 "make them here first with Grid.from_rings, or unpickle them"
             )
         family, sizes, offset = _parse(name)
-        if family in _RULES:
-            nlat, nlon = sizes
-            return cls._regular(family, nlat, nlon, offset)
-        (n,) = sizes
-        if family == "F":
-            return cls.gauss(2 * n, 4 * n)
-        return {"H": cls.healpix, "O": cls.octahedral, "N": cls.reduced_gaussian}[family](n)
+        try:
+            if family in _RULES:
+                nlat, nlon = sizes
+                return cls._regular(family, nlat, nlon, offset)
+            (n,) = sizes
+            if family == "F":
+                return cls.gauss(2 * n, 4 * n)
+            return {"H": cls.healpix, "O": cls.octahedral, "N": cls.reduced_gaussian}[family](n)
+        except ValueError as error:
+            raise ValueError(f"name={name!r}: {error}") from None
 
     @staticmethod
     def match(lat: ArrayLike, lon: ArrayLike) -> "Match":
@@ -264,6 +280,7 @@ class Grid:
         lmax = min(self.nrings - 1, off_poles)
         return min(lmax, (self.shape[1] - 1) // 2) if self.regular else lmax
 
+    @checks.arguments
     def cutoff(self, window: float) -> float:
         """The radius of a disk with the area of a `window` x `window` patch of cells: window
         spacing / sqrt(pi), at most pi.
@@ -325,7 +342,8 @@ class Grid:
     @classmethod
     def _regular(cls, family: str, nlat: int, nlon: int, offset: float) -> "Grid":
         rule, least = _RULES[family]
-        nlat, nlon = _count("nlat", nlat, least), _count("nlon", nlon, 1)
+        nlat = checks.integer("nlat", nlat, low=least, high=_MOST_RINGS)
+        nlon = checks.integer("nlon", nlon, low=1, high=_MOST_POINTS // nlat)
         if not 0 <= offset < 1:
             raise ValueError(f"offset={offset} must be in [0, 1): a part of a cell in longitude")
         theta, weights = rule(nlat)
@@ -363,27 +381,24 @@ def _parse(name: str) -> tuple[str, list[int], float]:
     )
 
 
-def _count(name: str, value: int, least: int) -> int:
+def as_array(name: str, values: ArrayLike) -> NDArray:
+    """What numpy makes of the values, or an error that names the argument."""
     try:
-        count = operator.index(value)
-    except TypeError:
-        raise TypeError(
-            f"{name}={value!r} must be an integer, got {type(value).__name__}"
-        ) from None
-    if count < least:
-        raise ValueError(f"{name}={count} must be at least {least}")
-    return count
+        return np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}: expected numbers in rows of one length: {error}") from None
 
 
 def finite_reals(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """The values as a float64 array, at least 1-D, or an error that names the argument."""
-    array = np.atleast_1d(np.asarray(values))
+    array = np.atleast_1d(as_array(name, values))
     if array.dtype.kind not in "fiu":
         raise TypeError(f"{name}: expected real numbers, got {array.dtype}")
     array = array.astype(np.float64)
     if not np.all(np.isfinite(array)):
         raise ValueError(
-            f"{name}: {np.count_nonzero(~np.isfinite(array))} of {array.size} values are not finite"
+            f"{name}: expected finite numbers, got {np.count_nonzero(~np.isfinite(array))} of "
+            f"{array.size} that are not"
         )
     return array
 

@@ -9,6 +9,8 @@ from jaxtyping import Shaped
 from numpy.typing import NDArray
 from torch import Tensor
 
+from spherule import checks
+
 _FACE_RING = np.array(
     [2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4]
 )  # southern corner, in units of nside rings
@@ -67,6 +69,7 @@ def ring_to_nest(nside: int) -> NDArray[np.int64]:
     return order
 
 
+@checks.arguments
 def pool(
     u: Shaped[Tensor, "*batch fine"], *, nested: bool = False
 ) -> Shaped[Tensor, "*batch coarse"]:
@@ -80,6 +83,7 @@ def pool(
     return u[..., torch.as_tensor(children, device=u.device)].mean(-1)
 
 
+@checks.arguments
 def unpool(
     u: Shaped[Tensor, "*batch coarse"], *, nested: bool = False
 ) -> Shaped[Tensor, "*batch fine"]:
@@ -100,7 +104,7 @@ def _nside_of(u: Tensor) -> int:
     size = u.shape[-1] if u.ndim else 0
     nside = isqrt(size // 12)
     if size < 12 or 12 * nside**2 != size:
-        raise ValueError(f"u: the last dimension is {size}, not 12 nside^2: not a HEALPix map")
+        raise ValueError(f"u: expected a HEALPix map of 12 nside^2 points, got {size}")
     return nside
 
 

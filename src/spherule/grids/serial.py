@@ -11,7 +11,12 @@ _RINGS = ("theta", "nphi", "phi0", "ring_weights")
 
 def as_grid(grid: Grid | str) -> Grid:
     """A grid, which may be given by its name."""
-    return Grid.from_name(grid) if isinstance(grid, str) else checks.instance("grid", grid, Grid)
+    if not isinstance(grid, str):
+        return checks.instance("grid", grid, Grid)
+    try:
+        return Grid.from_name(grid)
+    except ValueError as error:
+        raise ValueError(f"grid: {error}") from None
 
 
 def grid_to_json(grid: Grid) -> Plain:

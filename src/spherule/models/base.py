@@ -13,6 +13,7 @@ from spherule.grids.serial import as_grid
 from spherule.models.config import ModelConfig
 from spherule.models.pretrained import load, save
 from spherule.nn import Placed
+from spherule.nn.checks import flat_field
 
 AnyModel = TypeVar("AnyModel", bound="Model")
 
@@ -34,13 +35,14 @@ class Model(Placed):
             MODELS[cls.__name__] = cls
             MODEL_CONFIGS[cls.Config.__name__] = cls.Config
 
+    @checks.arguments
     def __init__(
         self, config: ModelConfig, grid: Grid | str, in_channels: int, out_channels: int
     ) -> None:
         super().__init__()
         if type(config) is not self.Config:
             raise TypeError(
-                f"config: {type(self).__name__} takes a {self.Config.__name__}, got "
+                f"config: {type(self).__name__} needs a {self.Config.__name__}, got "
                 f"{type(config).__name__}"
             )
         self.grid = as_grid(grid)
@@ -51,17 +53,7 @@ class Model(Placed):
     def forward(
         self, x: Float[Tensor, "batch in_channels ..."]
     ) -> Float[Tensor, "batch out_channels ..."]:
-        shape = (self.in_channels, *self.grid.shape)
-        if x.ndim != 1 + len(shape) or x.shape[1:] != shape:
-            raise ValueError(
-                f"{type(self).__name__}: expected (batch, {', '.join(map(str, shape))}) on "
-                f"{self.grid!r}, "
-                f"got {tuple(x.shape)}"
-            )
-        if not x.dtype.is_floating_point:
-            raise TypeError(
-                f"{type(self).__name__}: expected a floating-point field, got {x.dtype}"
-            )
+        flat_field(self, "x", x, self.in_channels, self.grid)
         return self.predict(x)
 
     def predict(self, x: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ from spherule.grids import Grid
 from spherule.models.base import Model
 from spherule.models.config import ModelConfig
 from spherule.nn import Harmonics, SpectralMix
+from spherule.nn.checks import require_channels
 from spherule.nn.spectral import default_lmax
 
 Batches = Iterable[Sequence[Any]]
@@ -36,6 +37,7 @@ class LinearFit(NamedTuple):
 
 
 @torch.no_grad()
+@checks.arguments
 def fit_linear(batches: Batches, grid: Grid, lmax: int) -> LinearFit:
     """Least squares for each degree, in float64, from one pass over batches of inputs and targets.
 
@@ -48,7 +50,12 @@ def fit_linear(batches: Batches, grid: Grid, lmax: int) -> LinearFit:
     both_signs[0] = 1
     area = torch.tensor(grid.weights / grid.weights.sum())
     samples, xx, xy, yy, energy = 0, *(torch.zeros(()) for _ in range(4))
-    for x, y, *_ in batches:
+    for batch in batches:
+        if not isinstance(batch, Sequence) or len(batch) < 2:
+            raise TypeError(f"batches: expected (input, target, ...), got {type(batch).__name__}")
+        x, y = batch[:2]
+        for u in (x, y):
+            require_channels(harmonics, "batches", u, grid)
         inputs, targets = (harmonics.analyze(u.cpu().double()) * both_signs for u in (x, y))
         xx = xx + torch.einsum("bilmc,bjlmc->lij", inputs, inputs)
         xy = xy + torch.einsum("bilmc,bolmc->lio", inputs, targets)

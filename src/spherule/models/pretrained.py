@@ -53,7 +53,7 @@ def load(cls: "type[AnyModel]", directory: Path) -> "AnyModel":
             description["in_channels"],
             description["out_channels"],
         )
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RuntimeError, MemoryError) as error:  # no room for its sizes
         raise ValueError(f"{path}: {error}") from error
     _load_weights(model, directory / WEIGHTS)
     return model
@@ -92,7 +92,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise FileNotFoundError(f"{path} does not exist: not a model directory")
     try:
         description = json.loads(path.read_text())
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not valid JSON: {error}") from error
     if not isinstance(description, dict):
         raise ValueError(f"{path}: expected the keys {', '.join(_KEYS)}")

@@ -3,12 +3,14 @@
 from pathlib import Path
 from typing import Any
 
+from spherule import checks
 from spherule.grids import Grid
 from spherule.models.base import MODEL_CONFIGS, MODELS, Model
 from spherule.models.config import ModelConfig
 from spherule.models.upgrade import upgrade_tagged
 
 
+@checks.arguments
 def build(config: ModelConfig, grid: Grid | str, in_channels: int, out_channels: int) -> Model:
     """The model that this config describes."""
     for cls in MODELS.values():
@@ -18,17 +20,19 @@ def build(config: ModelConfig, grid: Grid | str, in_channels: int, out_channels:
     raise TypeError(f"config: expected one of {known}, got {type(config).__name__}")
 
 
+@checks.arguments
 def from_pretrained(directory: str | Path) -> Model:
     """What `save_pretrained` wrote, of whichever class it is."""
     return Model.from_pretrained(directory)
 
 
+@checks.arguments
 def upgrade_config(values: dict[str, Any]) -> tuple[type[ModelConfig], dict[str, Any]]:
     """The config class of `{"type": its name, **fields}` and the fields, for its `from_dict`; also
     of what 0.1.0 wrote.
     """
     fields = dict(upgrade_tagged(values))
     kind = fields.pop("type", None)
-    if kind not in MODEL_CONFIGS:
-        raise ValueError(f"model: type={kind!r}, expected one of {', '.join(MODEL_CONFIGS)}")
+    if not isinstance(kind, str) or kind not in MODEL_CONFIGS:
+        raise ValueError(f"values: type={kind!r}, expected one of {', '.join(MODEL_CONFIGS)}")
     return MODEL_CONFIGS[kind], fields

@@ -11,6 +11,7 @@ from spherule.grids import Grid
 from spherule.nn.checks import flat_field
 from spherule.nn.placed import Placed
 from spherule.nn.projection import Projection, merge_heads, split_heads
+from spherule.ops.checks import require_points
 
 
 class SphericalAttention(Placed):
@@ -24,6 +25,7 @@ class SphericalAttention(Placed):
     weights; only global attention forms them, at the price of torch's slower kernel.
     """
 
+    @checks.arguments
     def __init__(
         self,
         channels: int,
@@ -44,9 +46,12 @@ class SphericalAttention(Placed):
         super().__init__()
         key_channels = channels if key_channels is None else key_channels
         value_channels = channels if value_channels is None else value_channels
-        checks.integer("heads", heads, low=1)
+        widths = {"channels": channels, "context_channels": context_channels}
+        for name, count in (widths | {"heads": heads, "out_channels": out_channels}).items():
+            if count is not None:
+                checks.integer(name, count, low=1)
         for name, width in (("key_channels", key_channels), ("value_channels", value_channels)):
-            if width % heads:
+            if checks.integer(name, width, low=1) % heads:
                 raise ValueError(f"{name}={width} must be a multiple of heads={heads}")
         checks.number("dropout", dropout, low=0, below=1)
         if dropout and cutoff is not None:
@@ -96,6 +101,7 @@ class SphericalAttention(Placed):
                 f"{self.context_channels} channels on {self.grid!r}: give that field as context"
             )
         if key_mask is not None:
+            require_points("key_mask", key_mask, self.grid)
             key_mask = key_mask.flatten(-len(self.grid.shape))
         q, k, v = self.project(x, context)
         if self.neighborhood is None:

@@ -5,15 +5,17 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from spherule import checks
+from spherule.nn.checks import flat_channels
 from spherule.nn.projection import Projection
 
 
 class DropPath(nn.Module):
     """While training, a whole branch is left out of a sample with probability `rate`."""
 
+    @checks.arguments
     def __init__(self, rate: float) -> None:
         super().__init__()
-        checks.number("drop_path", rate, low=0, below=1)
+        checks.number("rate", rate, low=0, below=1)
         self.rate = rate
 
     def forward(self, x: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch ..."]:
@@ -29,8 +31,13 @@ class DropPath(nn.Module):
 class Mlp(nn.Module):
     """Two linear maps at every point with a GELU between; only the first has a bias."""
 
+    @checks.arguments
     def __init__(self, channels: int, hidden: int, *, dropout: float = 0.0) -> None:
         super().__init__()
+        checks.integer("channels", channels, low=1)
+        checks.integer("hidden", hidden, low=1)
+        checks.number("dropout", dropout, low=0, high=1)
+        self.channels = channels
         self.first = Projection(channels, hidden, bias=True)
         self.second = Projection(hidden, channels)
         self.activation = nn.GELU()
@@ -39,13 +46,14 @@ class Mlp(nn.Module):
     def forward(
         self, x: Float[Tensor, "batch channels ..."]
     ) -> Float[Tensor, "batch channels ..."]:
-        hidden = self.activation(self.first(x.flatten(2)))
+        hidden = self.activation(self.first(flat_channels(self, "x", x, self.channels)))
         return self.dropout(self.second(hidden)).view_as(x)
 
 
 class Block(nn.Module):
     """A pre-norm block: attention, then a feed-forward part, each on a residual branch."""
 
+    @checks.arguments
     def __init__(
         self,
         attention_norm: nn.Module,
@@ -56,6 +64,7 @@ class Block(nn.Module):
         drop_path: float = 0.0,
     ) -> None:
         super().__init__()
+        checks.number("drop_path", drop_path, low=0, below=1)
         self.attention_norm = attention_norm
         self.attention = attention
         self.feed_forward_norm = feed_forward_norm

@@ -10,6 +10,7 @@ from torch.nn.functional import conv1d
 from spherule import checks, ops
 from spherule.geometry.filters import Stencil
 from spherule.grids import Grid
+from spherule.nn.checks import flat_field
 from spherule.nn.placed import Placed
 
 
@@ -27,6 +28,7 @@ class DiscoConv(Placed):
     """(out_channels, in_channels // groups, hats)"""
     bias: nn.Parameter | None
 
+    @checks.arguments
     def __init__(
         self,
         in_channels: int,
@@ -66,12 +68,7 @@ class DiscoConv(Placed):
     def forward(
         self, x: Float[Tensor, "batch in_channels *in_points"]
     ) -> Float[Tensor, "batch out_channels *out_points"]:
-        wanted = (self.in_channels, *self.stencil.in_shape)
-        if tuple(x.shape[1:]) != wanted:
-            raise ValueError(
-                f"DiscoConv: expected (batch, {', '.join(map(str, wanted))}) on "
-                f"{self.stencil.in_grid!r}, got {tuple(x.shape)}"
-            )
+        flat_field(self, "x", x, self.in_channels, self.stencil.in_grid)
         return self._biased(ops.disco(x, self.weight, self.stencil))
 
     def after(self, upsample: nn.Module, x: Float[Tensor, "batch in_channels *points"]) -> Tensor:

@@ -5,8 +5,9 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from spherule import checks
 from spherule.grids import Grid
-from spherule.nn.checks import flat_field
+from spherule.nn.checks import flat_channels, flat_field
 from spherule.nn.placed import Placed
 
 
@@ -20,9 +21,11 @@ class SphericalInstanceNorm(Placed):
 
     weights: Tensor
 
+    @checks.arguments
     def __init__(self, channels: int, grid: Grid, *, eps: float = 1e-5) -> None:
         super().__init__()
-        self.eps = eps
+        checks.integer("channels", channels, low=1)
+        self.eps = checks.number("eps", eps, low=0)
         self.weight = nn.Parameter(torch.ones(channels))
         self.bias = nn.Parameter(torch.zeros(channels))
         self.place(grid)
@@ -49,7 +52,7 @@ class ChannelNorm(nn.LayerNorm):
     def forward(
         self, x: Float[Tensor, "batch channels ..."]
     ) -> Float[Tensor, "batch channels ..."]:
-        flat = x.flatten(2).mT
+        flat = flat_channels(self, "x", x, self.normalized_shape[0]).mT
         return F.layer_norm(
             flat, self.normalized_shape, self.weight, self.bias, self.eps
         ).mT.view_as(x)

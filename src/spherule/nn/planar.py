@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from spherule import checks, ops
 from spherule.geometry import Neighborhood
 from spherule.grids import Grid
-from spherule.nn.checks import flat_field
+from spherule.nn.checks import flat_channels, flat_field, require_channels
 from spherule.nn.placed import Bound
 from spherule.nn.projection import Projection, merge_heads, split_heads
 
@@ -22,6 +22,7 @@ class PlanarConv(Bound):
     second; zeros beyond the borders.
     """
 
+    @checks.arguments
     def __init__(
         self,
         in_channels: int,
@@ -34,6 +35,14 @@ class PlanarConv(Bound):
         bias: bool = False,
     ) -> None:
         super().__init__()
+        counts = {"in_channels": in_channels, "out_channels": out_channels, "groups": groups}
+        for name, count in (counts | {"kernel": kernel}).items():
+            checks.integer(name, count, low=1)
+        if in_channels % groups or out_channels % groups:
+            raise ValueError(
+                f"PlanarConv: groups={groups} must divide in_channels={in_channels} and "
+                f"out_channels={out_channels}"
+            )
         self.grid, self.out_grid = grid, grid if out_grid is None else out_grid
         for which in (self.grid, self.out_grid):
             if not which.regular:
@@ -78,6 +87,7 @@ class PlanarAttention(Bound):
     `window=7` attends to 7x7 points, shifted inside at the borders; they do not wrap.
     """
 
+    @checks.arguments
     def __init__(
         self,
         channels: int,
@@ -90,6 +100,7 @@ class PlanarAttention(Bound):
     ) -> None:
         super().__init__()
         checks.number("dropout", dropout, low=0, below=1)
+        checks.integer("channels", channels, low=1)
         if channels % checks.integer("heads", heads, low=1):
             raise ValueError(f"channels={channels} must be a multiple of heads={heads}")
         if window is not None and not grid.regular:
@@ -140,19 +151,22 @@ class PlanarAttention(Bound):
 class PlainInstanceNorm(Bound, nn.GroupNorm):
     """Instance norm with all points alike, whatever area they stand for."""
 
+    @checks.arguments
     def __init__(self, channels: int) -> None:
-        super().__init__(channels, channels)
+        super().__init__(checks.integer("channels", channels, low=1), channels)
 
     def forward(
         self, x: Float[Tensor, "batch channels ..."]
     ) -> Float[Tensor, "batch channels ..."]:
         # Not torch.nn.functional's, which refuses a single point.
+        flat_channels(self, "x", x, self.num_groups)
         return torch.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
 
 
 class PlanarResample(Bound):
     """Bilinear resampling as images are resized: cells on cells, the outermost ones continued."""
 
+    @checks.arguments
     def __init__(self, source: Grid, target: Grid) -> None:
         super().__init__()
         for which in (source, target):
@@ -165,6 +179,7 @@ class PlanarResample(Bound):
     def forward(
         self, x: Float[Tensor, "batch channels lat lon"]
     ) -> Float[Tensor, "batch channels lat2 lon2"]:
+        require_channels(self, "x", x, self.source)
         return F.interpolate(x, self.target.shape, mode="bilinear")
 
     def extra_repr(self) -> str:

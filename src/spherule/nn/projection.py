@@ -7,12 +7,17 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from spherule import checks
+
 
 class Projection(nn.Module):
     """The same linear map at every point, (batch, in, points) to (batch, out, points)."""
 
+    @checks.arguments
     def __init__(self, in_channels: int, out_channels: int, *, bias: bool = False) -> None:
         super().__init__()
+        checks.integer("in_channels", in_channels, low=1)
+        checks.integer("out_channels", out_channels, low=1)
         bound = 1 / math.sqrt(in_channels)
         self.weight = nn.Parameter(torch.empty(out_channels, in_channels).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None

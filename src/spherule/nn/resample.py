@@ -4,8 +4,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from spherule import checks
 from spherule.geometry.interpolation import bilinear_entries
 from spherule.grids import Grid
+from spherule.nn.checks import require_channels
 from spherule.nn.placed import Placed
 from spherule.ops.sparse import SparseMap, sparse_map
 
@@ -15,6 +17,7 @@ class Resample(Placed):
 
     weight: Tensor
 
+    @checks.arguments
     def __init__(self, source: Grid, target: Grid) -> None:
         super().__init__()
         self.place(source, target)
@@ -31,6 +34,7 @@ class Resample(Placed):
     def forward(
         self, x: Float[Tensor, "batch channels ..."]
     ) -> Float[Tensor, "batch channels ..."]:
+        require_channels(self, "x", x, self.source)
         matrix = [getattr(self, name) for name in SparseMap._fields]
         # In float32 whatever the precision around: sparse products know no 16 bit.
         flat = x.flatten(0, 1).flatten(1).to(self.weight.dtype)

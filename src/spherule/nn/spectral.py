@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from spherule import checks
 from spherule.grids import Grid
-from spherule.nn.checks import flat_field
+from spherule.nn.checks import flat_field, require_channels
 from spherule.nn.placed import Placed
 from spherule.ops.sht_operators import isht_operator, sht_operator
 
@@ -21,6 +21,7 @@ class Harmonics(Placed):
     truncation to that degree.
     """
 
+    @checks.arguments
     def __init__(self, grid: Grid, lmax: int) -> None:
         super().__init__()
         self.lmax = checks.integer("lmax", lmax, low=0)
@@ -52,6 +53,7 @@ class Harmonics(Placed):
     def forward(
         self, x: Float[Tensor, "batch channels ..."]
     ) -> Float[Tensor, "batch channels ..."]:
+        require_channels(self, "x", x, self.grid)
         return self.synthesize(self.analyze(x)).to(x.dtype)
 
     def extra_repr(self) -> str:
@@ -68,6 +70,7 @@ class SpectralMix(Placed):
     weight: nn.Parameter
     """(lmax + 1, out_channels, in_channels)"""
 
+    @checks.arguments
     def __init__(self, in_channels: int, out_channels: int, grid: Grid, lmax: int) -> None:
         super().__init__()
         self.in_channels = checks.integer("in_channels", in_channels, low=1)

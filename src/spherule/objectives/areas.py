@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from spherule.grids import Grid
-from spherule.ops.checks import require_points
+from spherule.ops.checks import require_points, require_tensors
 from spherule.ops.tables import table
 
 
@@ -12,6 +12,7 @@ def flat_pair(prediction: Tensor, target: Tensor, grid: Grid) -> tuple[Tensor, T
     """Two fields (batch, channels, *grid.shape) as (batch, channels, points), in float32 at
     least.
     """
+    require_tensors(prediction=prediction, target=target)
     for name, u in (("prediction", prediction), ("target", target)):
         require_points(name, u, grid)
         if u.ndim != 2 + len(grid.shape):
@@ -28,7 +29,9 @@ def flat_pair(prediction: Tensor, target: Tensor, grid: Grid) -> tuple[Tensor, T
     return prediction.flatten(2).to(dtype), target.flatten(2).to(dtype)
 
 
-def flat_mask(mask: Tensor | None, batch: int, channels: int, grid: Grid) -> Tensor | None:
+def flat_mask(
+    mask: Tensor | None, batch: int, channels: int, grid: Grid, device: torch.device
+) -> Tensor | None:
     """A mask `(*grid.shape)`, `(batch, *grid.shape)` or with a dimension for channels, as (batch or
     1, channels or 1, points).
     """
@@ -37,6 +40,10 @@ def flat_mask(mask: Tensor | None, batch: int, channels: int, grid: Grid) -> Ten
     require_points("mask", mask, grid)
     if mask.dtype != torch.bool:
         raise TypeError(f"mask: expected bool, True where a point counts, got {mask.dtype}")
+    if mask.device != device:
+        raise ValueError(
+            f"mask: expected a tensor on {device}, as the fields are, got {mask.device}"
+        )
     lead = mask.shape[: mask.ndim - len(grid.shape)]
     full = (1, 1) if not lead else (lead[0], 1) if len(lead) == 1 else tuple(lead)
     if len(full) != 2 or full[0] not in (1, batch) or full[1] not in (1, channels):

@@ -8,6 +8,9 @@ import torch.distributed
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from spherule import checks
+from spherule.ops.checks import require_floats
+
 
 @dataclass(frozen=True)
 class MeanStd:
@@ -30,6 +33,7 @@ class Average:
         self._sums: dict[str, tuple[int, float, float]] = {}
         self._reduced = False
 
+    @checks.arguments
     def update(
         self,
         values: Mapping[str, Float[Tensor, "batch"]],
@@ -39,6 +43,7 @@ class Average:
         if self._reduced:
             raise RuntimeError("update after reduce: these are the values of all ranks")
         for name, batch in values.items():
+            require_floats(**{f"values[{name!r}]": batch})
             if batch.ndim != 1 or (valid is not None and valid.shape != batch.shape):
                 raise ValueError(
                     f"values[{name!r}]: expected one number a sample, got {tuple(batch.shape)}"

@@ -11,13 +11,15 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
+from spherule import checks
 from spherule.checks import number
 from spherule.grids import Grid
 from spherule.objectives.areas import area_weights, flat_mask, flat_pair, mean_over, ratio
 from spherule.objectives.derivatives import eroded, shear, slope
-from spherule.ops.checks import require_points
+from spherule.ops.checks import require_points, require_tensors
 
 
+@checks.arguments
 def l1(
     prediction: Float[Tensor, "batch channels ..."],
     target: Float[Tensor, "batch channels ..."],
@@ -30,6 +32,7 @@ def l1(
     return mean_over(error.abs(), grid, seen).mean(1)
 
 
+@checks.arguments
 def squared_l2(
     prediction: Float[Tensor, "batch channels ..."],
     target: Float[Tensor, "batch channels ..."],
@@ -42,6 +45,7 @@ def squared_l2(
     return mean_over(error.square(), grid, seen).mean(1)
 
 
+@checks.arguments
 def l2(
     prediction: Float[Tensor, "batch channels ..."],
     target: Float[Tensor, "batch channels ..."],
@@ -57,6 +61,7 @@ def l2(
     return torch.where(zero, 0.0, torch.where(zero, 1.0, square).sqrt()).mean(1)
 
 
+@checks.arguments
 def sobolev(
     prediction: Float[Tensor, "batch channels ..."],
     target: Float[Tensor, "batch channels ..."],
@@ -76,6 +81,7 @@ def sobolev(
     return mean_over(size, grid, None if seen is None else eroded(seen, grid)).mean(1)
 
 
+@checks.arguments
 def depth_loss(
     prediction: Float[Tensor, "batch channels ..."],
     target: Float[Tensor, "batch channels ..."],
@@ -91,6 +97,7 @@ def depth_loss(
     )
 
 
+@checks.arguments
 def cross_entropy(
     logits: Float[Tensor, "batch classes ..."],
     labels: Int64[Tensor, "batch ..."],
@@ -107,6 +114,7 @@ def cross_entropy(
     labelled `ignore` do not count.
     """
     number("label_smoothing", label_smoothing, low=0, high=1)
+    require_tensors(logits=logits, labels=labels)
     require_points("logits", logits, grid)
     require_points("labels", labels, grid)
     batch, classes = logits.shape[:2]
@@ -116,7 +124,7 @@ def cross_entropy(
             f"classes, ...) and (batch, ...) on {grid!r}"
         )
     scores = logits.flatten(2).to(torch.promote_types(logits.dtype, torch.float32))
-    flat, seen = labels.flatten(1), flat_mask(mask, batch, 1, grid)
+    flat, seen = labels.flatten(1), flat_mask(mask, batch, 1, grid, logits.device)
     counts = torch.ones_like(flat, dtype=torch.bool) if seen is None else seen[:, 0].expand_as(flat)
     if ignore is not None:
         counts = counts & (flat != ignore)
@@ -126,6 +134,13 @@ def cross_entropy(
             f"labels: {int(flat[outside][0])} is none of the {classes} classes; mask it, or "
             "name it as ignore"
         )
+    if class_weights is not None:
+        require_tensors(logits=logits, class_weights=class_weights)
+        if class_weights.shape != (classes,):
+            raise ValueError(
+                f"class_weights: expected one a class, ({classes},), got "
+                f"{tuple(class_weights.shape)}"
+            )
     weights = None if class_weights is None else class_weights.to(scores)
     entropy = F.cross_entropy(
         scores.where(counts[:, None], 0.0),  # a hidden NaN would reach the gradients
@@ -145,6 +160,6 @@ def _error(
 ) -> tuple[Tensor, Tensor | None]:
     """prediction - target, (batch, channels, points), 0 where hidden, and the mask."""
     prediction, target = flat_pair(prediction, target, grid)
-    seen = flat_mask(mask, prediction.shape[0], prediction.shape[1], grid)
+    seen = flat_mask(mask, prediction.shape[0], prediction.shape[1], grid, prediction.device)
     error = prediction - target
     return (error, None) if seen is None else (torch.where(seen, error, 0.0), seen)

@@ -6,12 +6,14 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
+from spherule import checks
 from spherule.checks import integer
 from spherule.grids import Grid
 from spherule.objectives.areas import area_weights, flat_mask, ratio
-from spherule.ops.checks import require_points
+from spherule.ops.checks import require_points, require_tensors
 
 
+@checks.arguments
 def confusion(
     predicted: Int64[Tensor, "batch ..."] | Float[Tensor, "batch classes ..."],
     labels: Int64[Tensor, "batch ..."],
@@ -27,6 +29,7 @@ def confusion(
     is NaN, where it counts, makes its sample's matrix NaN. Over what the mask leaves and what is
     not labelled `ignore` a matrix sums to 1, and to 0 where nothing is left.
     """
+    require_tensors(predicted=predicted, labels=labels)
     for name, values in (("predicted", predicted), ("labels", labels)):
         require_points(name, values, grid)
     integer("classes", classes, low=1)
@@ -44,14 +47,14 @@ def confusion(
             raise TypeError(f"{name}: expected int64, the number of a class, got {values.dtype}")
     predicted, true = predicted.flatten(1), labels.flatten(1)
     batch = true.shape[0]
-    seen = flat_mask(mask, batch, 1, grid)
+    seen = flat_mask(mask, batch, 1, grid, true.device)
     counts = torch.ones_like(true, dtype=torch.bool) if seen is None else seen[:, 0].expand_as(true)
     if ignore is not None:
         counts = counts & (true != ignore)
     for name, values in (("predicted", predicted), ("labels", true)):
         outside = counts & ((values < 0) | (values >= classes))
         if outside.any():
-            raise ValueError(f"{name}: {int(values[outside][0])} is no class of {classes}")
+            raise ValueError(f"{name}: {int(values[outside][0])} is no class of classes={classes}")
     area = area_weights(grid, torch.float64, true.device) * counts
     area = ratio(area, area.sum(1, keepdim=True))
     sample = torch.arange(batch, device=true.device)[:, None]
@@ -64,6 +67,7 @@ def confusion(
     return matrix
 
 
+@checks.arguments
 def pixel_accuracy(
     confusion: Float[Tensor, "*batch classes classes"],
 ) -> Float[Tensor, "*batch"]:
@@ -71,31 +75,39 @@ def pixel_accuracy(
     return ratio(_right(confusion).sum(-1), confusion.sum((-2, -1)))
 
 
+@checks.arguments
 def iou_micro(confusion: Float[Tensor, "*batch classes classes"]) -> Float[Tensor, "*batch"]:
     """The paper's IoU: true positives of all classes over the unions of all classes."""
     return ratio(_right(confusion).sum(-1), _union(confusion).sum(-1))
 
 
+@checks.arguments
 def iou_macro(confusion: Float[Tensor, "*batch classes classes"]) -> Float[Tensor, "*batch"]:
     """The mean of the classes' IoU; classes that neither truth nor prediction has are left out."""
     union = _union(confusion)
     return ratio(ratio(_right(confusion), union).sum(-1), (union > 0).sum(-1).to(union))
 
 
+@checks.arguments
 def accuracy(confusion: Float[Tensor, "*batch classes classes"]) -> Float[Tensor, "*batch"]:
     """The paper's Acc: true positives and true negatives, the mean over the classes. It is high for
     everyone: 1 - 2 (1 - a) / classes for pixel accuracy a.
     """
-    total = confusion.sum((-2, -1))
     wrong = (_union(confusion) - _right(confusion)).sum(-1)
+    total = confusion.sum((-2, -1))
     return ratio(total - wrong / confusion.shape[-1], total)
 
 
 def _right(confusion: Tensor) -> Tensor:
     """True positives of each class."""
+    if confusion.ndim < 2 or confusion.shape[-1] != confusion.shape[-2] or not confusion.shape[-1]:
+        raise ValueError(
+            f"confusion: expected (..., classes, classes), got {tuple(confusion.shape)}"
+        )
     return confusion.diagonal(dim1=-2, dim2=-1)
 
 
 def _union(confusion: Tensor) -> Tensor:
     """True positives, false positives and false negatives of each class."""
-    return confusion.sum(-1) + confusion.sum(-2) - _right(confusion)
+    right = _right(confusion)
+    return confusion.sum(-1) + confusion.sum(-2) - right

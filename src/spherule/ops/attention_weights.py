@@ -7,10 +7,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from spherule import checks
 from spherule.geometry.neighborhood import Neighborhood
 from spherule.grids import Grid
+from spherule.ops.checks import require_floats
 
 
+@checks.arguments
 def attention_weights(
     q: Float[Tensor, "batch heads queries dim"],
     k: Float[Tensor, "batch heads keys dim"],
@@ -30,6 +33,7 @@ def attention_weights(
             "neighborhood: expected a Neighborhood, or the Grid of the keys for global attention, "
             f"got {type(neighborhood).__name__}"
         )
+    require_floats(q=q, k=k)
     if q.ndim != 4 or k.ndim != 4 or q.shape[:2] != k.shape[:2] or q.shape[3] != k.shape[3]:
         raise ValueError(
             "q, k: expected (batch, heads, points, dim) of equal batch, heads and dim, got "
@@ -46,7 +50,7 @@ def attention_weights(
             )
     chosen = [int(i) for i in queries]
     if wrong := [i for i in chosen if not 0 <= i < q.shape[2]]:
-        raise IndexError(f"queries: {wrong[0]} is not one of {q.shape[2]} points")
+        raise ValueError(f"queries: {wrong[0]} is not one of {q.shape[2]} points")
     scale = q.shape[-1] ** -0.5 if scale is None else float(scale)
     dtype = torch.promote_types(q.dtype, torch.float32)
     weights = torch.from_numpy(_rows(neighborhood, chosen)).to(q.device)

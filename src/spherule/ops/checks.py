@@ -15,6 +15,8 @@ def require_tensors(**tensors: Tensor) -> None:
     for name, x in tensors.items():
         if not isinstance(x, Tensor):
             raise TypeError(f"{name}: expected a torch tensor, got {type(x).__name__}")
+        if x.layout != torch.strided:
+            raise TypeError(f"{name}: expected a dense tensor, got {x.layout}")
     first = next(iter(tensors.values()))
     if any(x.device != first.device for x in tensors.values()):
         devices = ", ".join(str(x.device) for x in tensors.values())

@@ -6,12 +6,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from spherule import checks
 from spherule.grids import Grid
+from spherule.ops.checks import FLOATS, require_degree, require_points
 from spherule.ops.random_fields import random_coeffs
 from spherule.ops.rotate import rotate
 from spherule.ops.sht import isht, sht
 
 
+@checks.arguments
 def equivariance_error(
     model: Callable[[Tensor], Tensor],
     grid: Grid,
@@ -31,6 +34,12 @@ def equivariance_error(
     what the output has beyond the grid does not alias: what is seen is the model's own error. Two
     unrelated fields of the same size are 1.4 apart.
     """
+    checks.integer("channels", channels, low=1)
+    checks.integer("samples", samples, low=1)
+    checks.integer("seed", seed, low=0)
+    require_degree("lmax", lmax, grid)
+    if dtype not in FLOATS:
+        raise TypeError(f"dtype={dtype}: expected a floating-point dtype")
     out_grid = grid if out_grid is None else out_grid
     generator = torch.Generator().manual_seed(seed)
     degree = torch.arange(lmax + 1, dtype=torch.float64)
@@ -40,10 +49,10 @@ def equivariance_error(
         R = random_rotation(generator)
         x = random_coeffs(spectrum, (1, channels), generator=generator)
         with torch.no_grad():
-            straight, turned = (
-                sht(model(isht(c, grid).to(dtype)).double(), out_grid, out_grid.lmax * 2 // 3)
-                for c in (x, rotate(x, R))
-            )
+            outputs = [model(isht(c, grid).to(dtype)) for c in (x, rotate(x, R))]
+            for y in outputs:
+                require_points("model(x)", y, out_grid)
+            straight, turned = (sht(y.double(), out_grid, out_grid.lmax * 2 // 3) for y in outputs)
         expected = rotate(straight, R)
         difference += _square(turned - expected)
         size += _square(expected)

@@ -6,11 +6,13 @@ import torch
 from jaxtyping import Complex, Float, Shaped
 from torch import Tensor
 
+from spherule import checks
 from spherule.grids import Grid
 from spherule.ops.checks import require_floats
 from spherule.ops.sht import isht
 
 
+@checks.arguments
 def matern_spectrum(
     lmax: int, *, length: float, smoothness: float = 1.5, std: float = 1.0
 ) -> Float[Tensor, " degree"]:
@@ -19,20 +21,25 @@ def matern_spectrum(
 
     `length` is the correlation length in radians; degree 0 is left out, so fields have mean 0.
     """
-    if lmax < 1 or length <= 0:
-        raise ValueError(f"lmax={lmax} must be at least 1 and length={length} positive (radians)")
+    checks.integer("lmax", lmax, low=1)
+    checks.number("length", length, above=0)
+    checks.number("smoothness", smoothness, above=-1)
+    checks.number("std", std, low=0)
     degree = torch.arange(lmax + 1, dtype=torch.float64)
     spectrum = (degree * (degree + 1) + length**-2) ** -(smoothness + 1)
     spectrum[0] = 0
     return spectrum * std**2 / point_variance(spectrum)
 
 
+@checks.arguments
 def point_variance(spectrum: Float[Tensor, " degree"]) -> Float[Tensor, ""]:
     """The variance of the field at every point: sum (2l + 1) C_l / 4 pi."""
+    _require_spectrum(spectrum)
     degree = torch.arange(spectrum.shape[0], dtype=spectrum.dtype, device=spectrum.device)
     return ((2 * degree + 1) * spectrum).sum() / (4 * math.pi)
 
 
+@checks.arguments
 def random_coeffs(
     spectrum: Float[Tensor, " degree"],
     shape: tuple[int, ...] = (),
@@ -42,9 +49,9 @@ def random_coeffs(
     """Independent Gaussian coefficients with E|a_lm|^2 = C_l, in the spectrum's precision and on
     its device.
     """
-    require_floats(spectrum=spectrum)
-    if spectrum.ndim != 1 or spectrum.shape[0] == 0:
-        raise ValueError(f"spectrum: expected C_l, one float a degree, got {tuple(spectrum.shape)}")
+    _require_spectrum(spectrum)
+    for i, size in enumerate(shape):
+        checks.integer(f"shape[{i}]", size, low=0)
     if not bool((spectrum >= 0).all()):
         raise ValueError("spectrum: C_l must be >= 0")
     n = spectrum.shape[0]
@@ -57,6 +64,7 @@ def random_coeffs(
     return torch.view_as_complex(normal * scale).tril() * spectrum.sqrt()[:, None]
 
 
+@checks.arguments
 def random_field(
     spectrum: Float[Tensor, " degree"],
     grid: Grid,
@@ -70,3 +78,9 @@ def random_field(
     the variance at a point is `point_variance(spectrum)` at every resolution.
     """
     return isht(random_coeffs(spectrum, shape, generator=generator), grid)
+
+
+def _require_spectrum(spectrum: Tensor) -> None:
+    require_floats(spectrum=spectrum)
+    if spectrum.ndim != 1 or spectrum.shape[0] == 0:
+        raise ValueError(f"spectrum: expected C_l, one float a degree, got {tuple(spectrum.shape)}")

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
+from spherule import checks
 from spherule.geometry.interpolation import bilinear_entries, nearest_points
 from spherule.geometry.overlaps import overlap_entries
 from spherule.grids import Grid
@@ -14,6 +15,7 @@ from spherule.ops.sparse import SparseMap
 from spherule.ops.tables import table
 
 
+@checks.arguments
 def resample(
     u: Shaped[Tensor, "..."],
     source: Grid,

@@ -8,10 +8,12 @@ from jaxtyping import Shaped
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from spherule import checks
 from spherule.geometry.rotations import about_z, rotation_matrix
 from spherule.ops.checks import require_coeffs
 
 
+@checks.arguments
 def rotate(
     coeffs: Shaped[Tensor, "*batch degree order"], R: ArrayLike | Tensor
 ) -> Shaped[Tensor, "*batch degree order"]:

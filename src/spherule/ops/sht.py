@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
+from spherule import checks
 from spherule.geometry.transforms import SCALAR, Basis, continued_analysis
 from spherule.grids import Grid
 from spherule.ops.checks import require_coeffs, require_degree, require_field
@@ -16,6 +17,7 @@ from spherule.ops.ring_groups import ring_groups
 from spherule.ops.tables import table
 
 
+@checks.arguments
 def sht(
     u: Shaped[Tensor, "..."], grid: Grid, lmax: int, *, iterations: int = 0
 ) -> Shaped[Tensor, "*batch degree order"]:
@@ -37,6 +39,7 @@ def sht(
     return coeffs
 
 
+@checks.arguments
 def isht(coeffs: Shaped[Tensor, "*batch degree order"], grid: Grid) -> Shaped[Tensor, "..."]:
     """The real field `(..., *grid.shape)` of coefficients of any degree: exact at the grid's
     points, aliasing included.

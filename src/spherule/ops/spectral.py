@@ -4,9 +4,11 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
+from spherule import checks
 from spherule.ops.checks import require_coeffs, require_floats, require_tensors
 
 
+@checks.arguments
 def spectral_filter(
     coeffs: Shaped[Tensor, "*batch degree order"], response: Float[Tensor, " degree"]
 ) -> Shaped[Tensor, "*batch degree order"]:
@@ -22,24 +24,29 @@ def spectral_filter(
     return coeffs * response.to(coeffs.real.dtype)[:, None]
 
 
+@checks.arguments
 def laplacian(
     coeffs: Shaped[Tensor, "*batch degree order"], *, radius: float = 1.0
 ) -> Shaped[Tensor, "*batch degree order"]:
     """Coefficients of the Laplacian on a sphere of this radius: -l (l + 1) / radius^2."""
     require_coeffs("coeffs", coeffs)
+    checks.number("radius", radius, above=0)
     return spectral_filter(coeffs, -_eigenvalues(coeffs) / radius**2)
 
 
+@checks.arguments
 def inverse_laplacian(
     coeffs: Shaped[Tensor, "*batch degree order"], *, radius: float = 1.0
 ) -> Shaped[Tensor, "*batch degree order"]:
     """The field of mean 0 whose Laplacian this is; the mean of the input has no say."""
     require_coeffs("coeffs", coeffs)
+    checks.number("radius", radius, above=0)
     eigenvalues = _eigenvalues(coeffs)
     response = torch.where(eigenvalues > 0, -(radius**2) / eigenvalues.clamp(min=1), 0.0)
     return spectral_filter(coeffs, response)
 
 
+@checks.arguments
 def power_spectrum(coeffs: Shaped[Tensor, "*batch degree order"]) -> Float[Tensor, "*batch degree"]:
     """C_l, the mean over the 2l + 1 orders of |coefficient|^2; the variance at a point is sum (2l +
     1) C_l / 4 pi.

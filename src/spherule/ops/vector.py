@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
+from spherule import checks
 from spherule.geometry.transforms import SHEAR, SLOPE
 from spherule.grids import Grid
 from spherule.ops.checks import require_coeffs, require_degree, require_field, require_tensors
@@ -20,16 +21,19 @@ from spherule.ops.sht import to_coeffs, to_orders, to_points, to_rings
 from spherule.ops.spectral import inverse_laplacian
 
 
+@checks.arguments
 def gradient(
     coeffs: Shaped[Tensor, "*batch degree order"], grid: Grid, *, radius: float = 1.0
 ) -> Shaped[Tensor, "..."]:
     """The gradient of a scalar field on a sphere of this radius, `(..., 2, *grid.shape)`."""
     require_coeffs("coeffs", coeffs)
+    checks.number("radius", radius, above=0)
     east = 1j * to_rings(SHEAR, coeffs, grid)
     north = -to_rings(SLOPE, coeffs, grid)
     return to_points(torch.stack([east, north], dim=-3), grid) / radius
 
 
+@checks.arguments
 def wind(
     vorticity: Shaped[Tensor, "*batch degree order"],
     divergence: Shaped[Tensor, "*batch degree order"],
@@ -40,6 +44,7 @@ def wind(
     """The wind of given vorticity and divergence (coefficients), `(..., 2, *grid.shape)`:
     Helmholtz's decomposition.
     """
+    checks.number("radius", radius, above=0)
     require_coeffs("vorticity", vorticity)
     require_coeffs("divergence", divergence)
     require_tensors(vorticity=vorticity, divergence=divergence)
@@ -61,11 +66,13 @@ def wind(
     return to_points(torch.stack([east, north], dim=-3), grid) * radius
 
 
+@checks.arguments
 def vorticity_divergence(
     wind: Shaped[Tensor, "..."], grid: Grid, lmax: int, *, radius: float = 1.0
 ) -> tuple[Shaped[Tensor, "*batch degree order"], Shaped[Tensor, "*batch degree order"]]:
     """Coefficients of the vorticity and the divergence of a wind `(..., 2, *grid.shape)`."""
     require_field("wind", wind, grid)
+    checks.number("radius", radius, above=0)
     lmax = require_degree("lmax", lmax, grid)
     component = wind.ndim - len(grid.shape) - 1
     if component < 0 or wind.shape[component] != 2:

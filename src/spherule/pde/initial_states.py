@@ -15,7 +15,7 @@ from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 from torch import Tensor
 
-from spherule import ops
+from spherule import checks, ops
 from spherule.grids import Grid
 from spherule.pde.planet import EARTH, Planet
 
@@ -42,12 +42,14 @@ PRESETS = {
 }
 
 
+@checks.arguments
 def preset_named(name: str) -> Preset:
     if name not in PRESETS:
-        raise ValueError(f"preset={name!r}: expected one of {', '.join(PRESETS)}")
+        raise ValueError(f"preset name={name!r}: expected one of {', '.join(PRESETS)}")
     return PRESETS[name]
 
 
+@checks.arguments
 def random_states(
     lmax: int,
     samples: int,
@@ -81,6 +83,7 @@ def random_states(
     return states
 
 
+@checks.arguments
 def williamson2(
     lmax: int, *, tilt: float = 0.0, planet: Planet = EARTH
 ) -> Complex[Tensor, "3 degree degree"]:
@@ -98,6 +101,7 @@ def williamson2(
     return _project(fields, lmax, planet)
 
 
+@checks.arguments
 def williamson5(lmax: int, *, planet: Planet = EARTH) -> Complex[Tensor, "3 degree degree"]:
     """Case 5: a zonal flow that meets a `mountain` (give that to the solver)."""
     speed = 20.0
@@ -112,6 +116,7 @@ def williamson5(lmax: int, *, planet: Planet = EARTH) -> Complex[Tensor, "3 degr
     return state
 
 
+@checks.arguments
 def mountain(lmax: int, *, planet: Planet = EARTH) -> Complex[Tensor, "degree degree"]:
     """The ground of case 5: a cone 2000 m high at 30 N, 90 W; coefficients of its geopotential."""
 
@@ -123,6 +128,7 @@ def mountain(lmax: int, *, planet: Planet = EARTH) -> Complex[Tensor, "degree de
     return _project(fields, lmax, planet)[0]
 
 
+@checks.arguments
 def williamson6(lmax: int, *, planet: Planet = EARTH) -> Complex[Tensor, "3 degree degree"]:
     """Case 6: a Rossby-Haurwitz wave of wavenumber 4."""
     w, r = 7.848e-6, 4  # omega = K of the paper
@@ -143,6 +149,7 @@ def williamson6(lmax: int, *, planet: Planet = EARTH) -> Complex[Tensor, "3 degr
     return _project(fields, lmax, planet)
 
 
+@checks.arguments
 def galewsky(
     lmax: int, *, perturbed: bool = True, planet: Planet = EARTH
 ) -> Complex[Tensor, "3 degree degree"]:
@@ -201,10 +208,11 @@ CASES: dict[str, Callable[..., Tensor]] = {
 }
 
 
+@checks.arguments
 def case_named(name: str) -> Callable[..., Tensor]:
     """The initial state of a standard test by its name: a function of lmax."""
     if name not in CASES:
-        raise ValueError(f"case={name!r}: expected one of {', '.join(CASES)}")
+        raise ValueError(f"name={name!r}: expected one of {', '.join(CASES)}")
     return CASES[name]
 
 

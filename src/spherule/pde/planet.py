@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from spherule import checks
+
 
 @dataclass(frozen=True)
 class Planet:
@@ -11,6 +13,11 @@ class Planet:
     """Angular velocity, 1 / s."""
     gravity: float = 9.80616
     """m / s^2."""
+
+    def __post_init__(self) -> None:
+        checks.number("radius", self.radius, above=0)
+        checks.number("omega", self.omega)
+        checks.number("gravity", self.gravity, above=0)
 
 
 EARTH = Planet()

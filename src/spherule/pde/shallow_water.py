@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Complex, Shaped
 from torch import Tensor
 
-from spherule import ops
+from spherule import checks, ops
 from spherule.grids import Grid
 from spherule.ops.checks import require_coeffs, require_degree
 from spherule.pde.integrators import AdamsBashforth3, Integrator
@@ -34,6 +34,7 @@ class ShallowWater:
     Laplacian; `tilt` the angle between the axis of rotation and that of the coordinates.
     """
 
+    @checks.arguments
     def __init__(
         self,
         grid: Grid,
@@ -59,6 +60,12 @@ class ShallowWater:
             raise ValueError(f"damping_power={damping_power} must be at least 1")
         if topography is not None:
             self._require_state("topography", topography)
+            if topography.ndim != 2:
+                raise ValueError(f"topography: expected (l, m), got {tuple(topography.shape)}")
+        try:
+            device = torch.device(device)
+        except RuntimeError as error:
+            raise ValueError(f"device={device!r}: {error}") from None
         self.grid, self.planet, self.dtype = grid, planet, dtype
         self.integrator: Integrator = AdamsBashforth3() if integrator is None else integrator
         self.equations = ShallowWaterEquations(
@@ -72,6 +79,7 @@ class ShallowWater:
             device=device,
         )
 
+    @checks.arguments
     def advance(
         self, state: Complex[Tensor, "*batch 3 degree degree"], dt: float, steps: int
     ) -> Complex[Tensor, "*batch 3 degree degree"]:
@@ -79,6 +87,7 @@ class ShallowWater:
         *_, last = [state, *self.trajectory(state, dt, steps, every=max(steps, 1))]
         return last
 
+    @checks.arguments
     def trajectory(
         self,
         state: Complex[Tensor, "*batch 3 degree degree"],
@@ -91,9 +100,7 @@ class ShallowWater:
 
         A step too large for the waves is refused; a run that blows up ends in an error, not in NaN.
         """
-        self._require_state("state", state)
-        if state.ndim < 3 or state.shape[-3] != 3:
-            raise ValueError(f"state: expected (..., 3, l, m), got {tuple(state.shape)}")
+        self._require_states(state)
         if steps < 0 or every < 1:
             raise ValueError(f"steps={steps} must be >= 0 and every={every} >= 1")
         batch = state.shape[:-3]
@@ -125,24 +132,31 @@ class ShallowWater:
                 )
             yield unpack(y + average).unflatten(0, batch) if batch else unpack(y + average)[0]
 
+    @checks.arguments
     def fields(
         self, state: Complex[Tensor, "*batch 3 degree degree"], grid: Grid | None = None
     ) -> Shaped[Tensor, "..."]:
         """Geopotential of the depth (m^2 / s^2; divided by g it is height), vorticity and
         divergence (1 / s) at the points of a grid, `(..., 3, *grid.shape)`.
         """
-        return ops.isht(state, grid or self.grid)
+        self._require_states(state)
+        return ops.isht(state, self.grid if grid is None else grid)
 
+    @checks.arguments
     def wind(
         self, state: Complex[Tensor, "*batch 3 degree degree"], grid: Grid | None = None
     ) -> Shaped[Tensor, "..."]:
         """Eastward and northward wind in m / s, `(..., 2, *grid.shape)`."""
+        self._require_states(state)
         _, vorticity, divergence = state.unbind(-3)
-        return ops.wind(vorticity, divergence, grid or self.grid, radius=self.planet.radius)
+        return ops.wind(
+            vorticity, divergence, self.grid if grid is None else grid, radius=self.planet.radius
+        )
 
+    @checks.arguments
     def cfl_limit(self, state: Complex[Tensor, "*batch 3 degree degree"]) -> float:
         """The longest step, in seconds, that gravity waves on these mean depths allow."""
-        self._require_state("state", state)
+        self._require_states(state)
         return self._cfl_limit(state[..., 0, 0, 0].real / _MEAN)
 
     def _cfl_limit(self, mean: Tensor) -> float:
@@ -155,6 +169,11 @@ class ShallowWater:
                 f"state: the depth must be positive everywhere, got "
                 f"{float(lowest.min()) / self.planet.gravity:.4g} m"
             )
+
+    def _require_states(self, state: Tensor) -> None:
+        self._require_state("state", state)
+        if state.ndim < 3 or state.shape[-3] != 3:
+            raise ValueError(f"state: expected (..., 3, l, m), got {tuple(state.shape)}")
 
     def _require_state(self, name: str, coeffs: Tensor) -> None:
         require_coeffs(name, coeffs)

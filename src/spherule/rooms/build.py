@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from spherule import checks
 from spherule.rooms.furniture import box, linear
 from spherule.rooms.kinds import KINDS, Kind
 from spherule.rooms.plan import Plan
@@ -33,8 +34,11 @@ TILE_COLOURS = (
 MAX_LAMPS = 4
 
 
+@checks.arguments
 def room(seed: int, index: int) -> Scene:
     """Room `index` of a seed: always the same."""
+    checks.integer("seed", seed, low=0)
+    checks.integer("index", index, low=0)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(index,)))
     kind = KINDS[rng.choice(len(KINDS), p=[k.share for k in KINDS])]
     length, width, height = (float(rng.uniform(low, high)) for low, high in kind.size)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from spherule import checks
 from spherule.geometry.rotations import rotation_matrix
 from spherule.grids import Grid, image_grid
+from spherule.grids.serial import as_grid
 from spherule.rooms.classes import UNKNOWN
 from spherule.rooms.light import irradiance, shadows
 from spherule.rooms.outside import outside
@@ -37,6 +38,7 @@ class View:
     """Number of the scene's surface."""
 
 
+@checks.arguments
 def render(
     scene: Scene, grid: Grid | str, *, rotation: Float[NDArray, "3 3"] | None = None
 ) -> View:
@@ -47,7 +49,7 @@ def render(
     """
     if isinstance(grid, str):
         size = grid[:1].isdigit()
-        grid = image_grid(*checks.shape("grid", grid)) if size else Grid.from_name(grid)
+        grid = image_grid(*checks.shape("grid", grid)) if size else as_grid(grid)
     turned = np.eye(3) if rotation is None else rotation_matrix("rotation", rotation)
     directions = product(grid.xyz, turned)
     hits = trace(scene, directions)

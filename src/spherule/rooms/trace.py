@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import NDArray
 
+from spherule import checks
 from spherule.rooms.scene import BOX, CYLINDER, ELLIPSOID, Opening, Piece, Scene
 
 BLOCK = 2**16
@@ -44,8 +45,12 @@ class Hits:
         )
 
 
+@checks.arguments
 def trace(scene: Scene, directions: Float[NDArray, "rays 3"]) -> Hits:
     """The first hits of rays from the camera along unit vectors."""
+    lengths = np.linalg.norm(directions, axis=-1) if directions.ndim == 2 else np.zeros(1)
+    if directions.shape[1:] != (3,) or not np.allclose(lengths, 1):
+        raise ValueError(f"directions: expected unit vectors (rays, 3), got {directions.shape}")
     parts = [_trace(scene, directions[block]) for block in blocks(len(directions))]
     if len(parts) == 1:
         return parts[0]

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from spherule.data import Statistics
-from spherule.data.forecast import ForecastDataset
+from spherule.data.forecast import ForecastDataset, duration
 from spherule.tasks.fields import FieldConfig, FieldTask
 from spherule.train.batches import Repeated
 from spherule.train.task import Log
@@ -34,6 +34,7 @@ class ForecastConfig(FieldConfig, task="forecast", title="Forecast"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        duration(self.lead)
         if not 0 < self.training_part < self.validation_ends < 1:
             raise ValueError(
                 f"training_part={self.training_part}, validation_part={self.validation_part}: "

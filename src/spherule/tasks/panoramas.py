@@ -54,6 +54,7 @@ class PanoramaConfig(TaskConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        checks.shape("size", self.size)
         checks.integer("rooms", self.rooms, low=0)
         checks.number("tilt", self.tilt, low=0, high=180)
 

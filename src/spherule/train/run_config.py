@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from spherule import checks
 from spherule.models import ModelConfig, upgrade_config
 from spherule.train.files import read_json, write_json
 from spherule.train.task import TASKS, TaskConfig
@@ -32,6 +33,9 @@ class RunConfig:
     recipe: str = "custom"
     title: str = "custom"
     """What tables call it."""
+
+    def __post_init__(self) -> None:
+        checks.config(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; task and model are tagged with their names."""

@@ -1,5 +1,6 @@
 """How a model is trained, as a value."""
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -42,6 +43,8 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         checks.config(self)
+        if not re.fullmatch(r"auto|cpu|(cuda|mps|xpu)(:[0-9]+)?", self.device):
+            raise ValueError(f"device={self.device!r}: expected auto, cpu, cuda, cuda:1 ...")
         for name in ("batch", "accumulate"):
             checks.integer(name, getattr(self, name), low=1)
         for name in ("epochs", "warmup", "workers", "save_every", "seed", "patience"):

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from spherule import cuda, native
+from spherule import checks, cuda, native
 from spherule.checks import instance
 from spherule.geometry.filters import Stencil
 from spherule.ops.checks import require_floats, require_tensors
@@ -21,6 +21,7 @@ from spherule.ops.disco import cpu, reference
 from spherule.ops.disco.plans import shifts_everywhere
 
 
+@checks.arguments
 def disco(
     x: Float[Tensor, "batch in_channels *in_points"],
     weight: Float[Tensor, "out_channels group_channels basis"],

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from spherule import checks
 from spherule.checks import instance
 from spherule.grids import Grid
 from spherule.ops.checks import require_qkv
@@ -41,6 +42,7 @@ def global_attention(
     dropout_p: float = ...,
     return_lse: Literal[True],
 ) -> tuple[Tensor, Tensor]: ...
+@checks.arguments
 def global_attention(
     q: Float[Tensor, "batch heads queries dim"],
     k: Float[Tensor, "batch heads keys dim"],

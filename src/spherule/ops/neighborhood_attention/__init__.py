@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from spherule import cuda, native
+from spherule import checks, cuda, native
 from spherule.checks import instance
 from spherule.geometry.neighborhood import Neighborhood
 from spherule.ops.checks import require_qkv
@@ -42,6 +42,7 @@ def neighborhood_attention(
     key_mask: Tensor | None = ...,
     return_lse: Literal[True],
 ) -> tuple[Tensor, Tensor]: ...
+@checks.arguments
 def neighborhood_attention(
     q: Float[Tensor, "batch heads queries dim"],
     k: Float[Tensor, "batch heads keys dim"],
