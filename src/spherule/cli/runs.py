@@ -61,14 +61,17 @@ class Predict:
 
     directory: tyro.conf.Positional[Path]
     input: Path
-    """A Zarr store, a NetCDF file, or an image."""
+    """NetCDF, Zarr or GRIB (also several, as a quoted pattern), or an image."""
     output: Path
-    """The same kind of file."""
+    """A name that ends in .nc or .zarr, or as an image's does."""
+    steps: int = 1
+    """How many leads a forecast follows itself; with more than one, each is written."""
     device: str = "auto"
     """auto, cpu, cuda, cuda:1 ..."""
 
     def run(self) -> None:
-        predict(Run.open(self.directory), self.input, self.output, device=self.device)
+        run = Run.open(self.directory)
+        predict(run, self.input, self.output, steps=self.steps, device=self.device)
         print(f"wrote {self.output}")
 
 

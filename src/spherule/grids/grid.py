@@ -221,13 +221,15 @@ class Grid:
         return {"H": cls.healpix, "O": cls.octahedral, "N": cls.reduced_gaussian}[family](n)
 
     @staticmethod
-    def match(lat: ArrayLike, lon: ArrayLike) -> "Match":
+    def match(
+        lat: ArrayLike, lon: ArrayLike, *, bounds: ArrayLike | None = None, repair: bool = False
+    ) -> "Match":
         """The grid of coordinates in degrees, and how data on them come into its order; see
         `grids.match`.
         """
         from spherule.grids.match import match
 
-        return match(lat, lon)
+        return match(lat, lon, bounds=bounds, repair=repair)
 
     @property
     def nrings(self) -> int:
