@@ -135,15 +135,27 @@ class ForecastDataset(Dataset[tuple[Tensor, ...]]):
     def _follow(self, leads: int, part: tuple[float, float]) -> list[tuple[int, ...]]:
         """Places of the time axis that lie a lead apart, all within the part."""
         first, last = (round(fraction * self.times.size) for fraction in part)
-        places = self.lead.places(self.times, leads)
-        inside = ((places >= first) & (places < last)).all(1)
-        if not inside.any():
+        places = self._inside(leads, part)
+        if not len(places):
             step = span(float(np.diff(stamps(self.times)).min()) / 1e9)
             raise ValueError(
                 f"{self.name}: no {leads + 1} of times {first} to {last - 1} lie lead={self.lead} "
                 f"apart; the smallest step is {step}"
             )
-        return [tuple(row) for row in places[inside].tolist()]
+        return [tuple(row) for row in places.tolist()]
+
+    def longest(self, part: tuple[float, float]) -> int:
+        """How many leads some sample of a part can be followed."""
+        low, high = 0, self.times.size
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if len(self._inside(middle, part)) else (low, middle)
+        return low
+
+    def _inside(self, leads: int, part: tuple[float, float]) -> NDArray[np.int64]:
+        first, last = (round(fraction * self.times.size) for fraction in part)
+        places = self.lead.places(self.times, leads)
+        return places[((places >= first) & (places < last)).all(1)]
 
     def _measure(self) -> Statistics:
         """Mean and deviation over the sphere, of the inputs of this part."""

@@ -102,7 +102,8 @@ class ForecastTask(FieldTask):
         self.training, self.samples = Repeated(training), len(training)
         validation, test = self._held_out((a, b)), self._held_out((b, 1.0))
         self.validation, self.validation_samples = validation, len(validation)
-        self.test, self.test_samples = test, len(test)
+        self.test: ForecastDataset = test
+        self.test_samples = len(test)
         self.lead, self._months = training.seconds, training.lead.unit == "mo"
 
     def metadata(self) -> dict[str, Any]:
@@ -128,6 +129,9 @@ class ForecastTask(FieldTask):
             "mean": list(self.statistics.mean),
             "std": list(self.statistics.std),
         }
+
+    def longest(self) -> int:
+        return self.test.longest((self.config.validation_ends, 1.0))
 
     def trajectories(self, leads: int) -> ForecastDataset:
         return self._held_out((self.config.validation_ends, 1.0), leads)
