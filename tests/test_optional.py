@@ -10,7 +10,7 @@ import pytest
 
 from spherule import cuda
 from spherule.cli import main
-from spherule.data.forecast import open_fields
+from spherule.data.field_files import open_fields
 from spherule.data.images import read_panorama, read_png
 from spherule.data.rooms import Rooms, RoomsConfig
 from spherule.data.stanford_layout import write_stanford_layout
@@ -49,10 +49,12 @@ def test_extras_bring_what_they_are_said_to(package: str) -> None:
     [
         ("matplotlib", lambda path: pyplot()),
         ("zarr", lambda path: zarr_module()),
-        ("zarr", open_fields),
+        ("zarr", lambda path: open_fields(path / "store")),
         ("xarray", open_fields),
         ("h5netcdf", lambda path: open_fields(path / "fields.nc")),
         ("h5py", lambda path: open_fields(path / "fields.nc")),
+        ("cfgrib", lambda path: open_fields(path / "fields.grib")),
+        ("fsspec", lambda path: open_fields("s3://bucket/fields.nc")),
         ("PIL", lambda path: read_png(path / "fields.nc", "name", ("L",))),
         ("PIL", lambda path: read_panorama(path / "fields.nc")),
         ("PIL", lambda path: next(write_stanford_layout(path / "new", Rooms(RoomsConfig())))),
@@ -61,7 +63,9 @@ def test_extras_bring_what_they_are_said_to(package: str) -> None:
 def test_missing_package_is_named_with_the_way_to_get_it(
     package: str, call: Callable[[Path], object], hide, tmp_path: Path
 ) -> None:
-    (tmp_path / "fields.nc").touch()
+    (tmp_path / "store").mkdir()
+    for name in ("fields.nc", "fields.grib", "store/zarr.json"):
+        (tmp_path / name).touch()
     hide(package)
     with pytest.raises(ModuleNotFoundError, match=f" needs {package}: ") as caught:
         call(tmp_path)

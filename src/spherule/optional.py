@@ -12,6 +12,8 @@ EXTRAS = {
     "h5netcdf": "data",
     "h5py": "data",
     "PIL": "data",
+    "fsspec": "data",
+    "cfgrib": "grib",
     "triton": "gpu",
 }
 """The extra of this package that brings each module."""

@@ -33,7 +33,7 @@ def forecast(grid: Grid) -> Globe:
 def at(field: np.ndarray, grid: Grid, place: dict[str, float]) -> float:
     """The field where the page says that the pointer is."""
     theta, phi = math.radians(90 - place["latitude"]), math.radians(place["longitude"])
-    spot = Grid.from_rings([theta], [1], [phi], [1.0])
+    spot = Grid.from_rings([theta], [1], [phi], [4 * math.pi])
     return float(ops.resample(torch.from_numpy(field), grid, spot))
 
 

@@ -20,7 +20,9 @@ RECENT = 64
 
 
 def grid(i: int) -> Grid:
-    return Grid.from_rings([0.5, 1.2, 2.0, 2.7], [9, 17, 18, 8], [0.1, 0, i / 7, 0], [1] * 4)
+    return Grid.from_rings(
+        [0.5, 1.2, 2.0, 2.7], [9, 17, 18, 8], [0.1, 0, i / 7, 0], [1] * 4, partial=True
+    )
 
 
 MAKERS: dict[str, Callable] = {
@@ -109,7 +111,8 @@ def test_two_thousand_of_each_stay_within_100_megabytes() -> None:
         torch.set_num_threads(1)
         w, x = torch.randn(1, 1, 9), torch.randn(1, 1, 12 * 24)
         def use(i):
-            g = Grid.from_rings([0.5, 1.2, 2.0, 2.7], [40, 60, 60, 30], [0, 0, i / 999, 0], [1] * 4)
+            rings = [0.5, 1.2, 2.0, 2.7], [40, 60, 60, 30], [0, 0, i / 999, 0], [1] * 4
+            g = Grid.from_rings(*rings, partial=True)
             u = torch.randn(1, 1, g.size, 4)
             ops.neighborhood_attention(u, u, u, Neighborhood.disk(g, g, 1.5))
             v = torch.randn(1, 1, 8 * (16 + i), 4)

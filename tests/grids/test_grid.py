@@ -1,4 +1,5 @@
 import copy
+import json
 import pickle
 import re
 import subprocess
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from spherule import Grid
+from spherule.grids.serial import grid_from_json, grid_to_json
 from tests.oracles import REGULAR, SMALL_GRIDS
 
 
@@ -165,9 +167,20 @@ def test_lmax_is_what_the_rings_can_tell_apart(name: str, lmax: int) -> None:
 
 
 def test_some_rings_may_weigh_nothing() -> None:
-    grid = Grid.from_rings([0.0, 1.0], [4, 4], [0, 0], [0.0, 1.0])
-    assert grid.weight_range == (0.0, 1.0)
+    grid = Grid.from_rings([0.0, 1.0], [4, 4], [0, 0], [0.0, np.pi])
+    assert grid.weight_range == (0.0, np.pi)
     assert Grid.gauss(4, 8, offset=0.999).phi0[0] < 2 * np.pi / 8
+
+
+def test_weights_that_are_not_the_spheres_areas_are_refused_unless_the_rings_are_a_part() -> None:
+    grid = Grid.gauss(8, 16)
+    for factor in (1 / (4 * np.pi), 16.0, 0.97):  # a mean, whole rings, a ring that is missing
+        rings = (grid.theta, grid.nphi, grid.phi0, grid.ring_weights * factor)
+        with pytest.raises(ValueError, match=r"ring_weights: .* sum to .* partial=True"):
+            Grid.from_rings(*rings)
+        part = Grid.from_rings(*rings, partial=True)
+        assert pickle.loads(pickle.dumps(part)) == part
+        assert grid_from_json(json.loads(json.dumps(grid_to_json(part)))) == part
 
 
 @pytest.mark.parametrize(
@@ -198,7 +211,7 @@ def test_some_rings_may_weigh_nothing() -> None:
         (lambda: Grid.gauss(4, 8).cutoff(-1), ValueError, "window=-1"),
         (lambda: Grid.healpix(1).coarsen(), ValueError, "coarsest"),
         (lambda: Grid.lobatto(2, 4).coarsen(), ValueError, "coarsest"),
-        (lambda: Grid.from_rings([1.0], [4], [0], [1]).coarsen(), ValueError, "family"),
+        (lambda: Grid.from_rings([1.0], [4], [0], [np.pi]).coarsen(), ValueError, "family"),
     ],
 )
 def test_bad_input_is_named(make, error, words: str, unchecked) -> None:

@@ -82,6 +82,56 @@ def test_era5_and_its_cropped_sibling() -> None:
     assert Grid.match(lat, lon).grid.name == "N32"
 
 
+def uneven() -> np.ndarray:
+    """Latitudes of a stretched grid, denser at the equator, from pole to pole."""
+    x = np.linspace(-1, 1, 31)
+    return 90 * x * (0.6 + 0.4 * x**2)
+
+
+def test_rows_at_latitudes_of_their_own_are_rings_with_areas_between_them() -> None:
+    lat, lon = uneven(), np.arange(0, 360, 15.0) - 180
+    match = Grid.match(lat, lon)
+    assert match.flip
+    assert "31 rows at latitudes of their own" in match.note
+    assert "the middle between them" in match.note
+    assert match.grid.weights.sum() == pytest.approx(4 * np.pi, rel=1e-14)
+    z = np.cos(match.grid.theta)[:, None] * np.ones(24)
+    assert (match.grid.weights * z**2).sum() == pytest.approx(4 * np.pi / 3, rel=2e-2)
+    u = np.arange(31 * 24).reshape(31, 24)
+    assert np.array_equal(match.from_grid(match.to_grid(u)), u)
+    edges = np.concatenate([[-90], lat[:-1] + 0.3 * np.diff(lat), [90]])
+    bounded = Grid.match(lat, lon, bounds=np.stack([edges[:-1], edges[1:]], 1))
+    assert "their bounds" in bounded.note
+    cap = 2 * np.pi * (1 - np.sin(np.radians(edges[-2]))) / 24
+    assert bounded.grid.ring_weights[0] == pytest.approx(cap, rel=1e-12)
+
+
+def test_reduced_rings_of_any_family_are_recognised_from_their_points() -> None:
+    lat = np.linspace(87.5, -87.5, 36)
+    nphi = np.maximum(np.rint(72 * np.cos(np.radians(lat))).astype(int), 4)
+    lats = np.repeat(lat, nphi)
+    lons = np.concatenate([(np.arange(n) + 0.25) * 360 / n for n in nphi])
+    order = np.random.default_rng(0).permutation(lats.size)
+    match = Grid.match(lats[order], lons[order])
+    assert np.array_equal(match.grid.nphi, nphi)
+    assert np.allclose(90 - np.degrees(match.grid.point_theta), match.to_grid(lats[order]))
+    assert np.allclose(np.degrees(match.grid.point_phi), match.to_grid(lons[order]))
+
+
+def test_repair_drops_a_repeated_column_and_takes_rows_without_poles() -> None:
+    lat, lon = np.linspace(90, -90, 19), np.linspace(0, 360, 37)
+    match = Grid.match(lat, lon, repair=True)
+    assert match.grid.name == "clenshaw_curtis:19x36"
+    u = np.random.default_rng(0).normal(size=(2, 19, 37))
+    u[..., -1] = u[..., 0]
+    assert np.array_equal(match.from_grid(match.to_grid(u)), u)
+    with pytest.raises(ValueError, match=r"without its poles .*--repair"):
+        Grid.match(lat[1:-1], lon[:-1])
+    assert Grid.match(lat[1:-1], lon[:-1], repair=True).grid.shape == (17, 36)
+    with pytest.raises(ValueError, match="fit no grid"):
+        Grid.match(lat[3:-1], lon[:-1], repair=True)
+
+
 @pytest.mark.parametrize(
     ("lat", "lon", "error", "words"),
     [

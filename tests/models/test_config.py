@@ -9,7 +9,7 @@ from spherule import Grid, models
 from spherule.models import SegformerConfig, TransformerConfig, VisionTransformerConfig
 from tests.models.test_models import MODELS, small
 
-RINGS = Grid.from_rings([0.5, 1.6, 2.4], [4, 6, 4], [0.1, 0.2, 0.3], [0.9, 0.8, 0.9])
+RINGS = Grid.from_rings([0.5, 1.6, 2.4], [4, 6, 4], [0.1, 0.2, 0.3], [0.9, 0.8, 0.9], partial=True)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from spherule import Grid, ops
-from spherule.nn import Harmonics, SpectralMix
+from spherule.nn import ISHT, SHT, Harmonics, SpectralMix
 from spherule.ops.equivariance import equivariance_error
 from spherule.ops.sht_operators import isht_adjoint, isht_operator, sht_adjoint, sht_operator
 
@@ -142,3 +142,31 @@ def test_bad_input_is_named(unchecked) -> None:
     ]:
         with pytest.raises(ValueError, match=words):
             call()
+
+
+@pytest.mark.parametrize("name", ["gauss:12x24", "O8"])
+def test_transforms_as_layers_export_with_any_batch(name: str) -> None:
+    grid = Grid.from_name(name)
+    layers = torch.nn.Sequential(SHT(grid, 5), ISHT(grid))
+    x = torch.randn(3, 2, *grid.shape)
+    batch = torch.export.Dim("batch", min=1, max=64)
+    program = torch.export.export(layers, (x,), dynamic_shapes={"input": {0: batch}}).module()
+    for count in (1, 2, 7):
+        x = torch.randn(count, 2, *grid.shape)
+        wanted = ops.isht(ops.sht(x, grid, 5), grid)
+        torch.testing.assert_close(program(x), wanted)
+        torch.testing.assert_close(layers(x), wanted)
+
+
+def test_layers_of_transforms_refuse_what_is_missing_and_what_does_not_fit() -> None:
+    grid = Grid.gauss(8, 16)
+    x = torch.randn(2, 8, 16)
+    assert SHT(grid)(x).shape == (2, 8, 8)
+    assert SHT(grid, 3).on(Grid.gauss(12, 24)).grid == Grid.gauss(12, 24)
+    x[0, 1, 2] = torch.nan
+    with pytest.raises(ValueError, match="SHT: x has 1 missing values"):
+        SHT(grid)(x)
+    with pytest.raises(ValueError, match=r"lmax=9: .* up to 7"):
+        SHT(grid, 9)
+    with pytest.raises(ValueError, match=r"complex \(\.\.\., lmax \+ 1, lmax \+ 1\)"):
+        ISHT(grid)(torch.zeros(2, 3, 4, dtype=torch.complex64))

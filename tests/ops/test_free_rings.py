@@ -31,7 +31,7 @@ def rings(draw) -> Grid:
     nphi = [draw(each)] * n if alike else draw(st.lists(each, min_size=n, max_size=n))
     phi0 = draw(st.lists(st.floats(-1e3, 1e3), min_size=n, max_size=n))
     weights = draw(st.lists(st.floats(0.1, 2), min_size=n, max_size=n))
-    return Grid.from_rings(theta, nphi, phi0, weights)
+    return Grid.from_rings(theta, nphi, phi0, weights, partial=True)
 
 
 def disk(query: Grid, key: Grid, cutoff: float, edge: float) -> Neighborhood:
@@ -126,17 +126,21 @@ def test_filters_are_those_of_unit_vectors(source, target) -> None:
     np.testing.assert_allclose(dense(stencil.pairs, stencil.basis), expected, atol=1e-6)
 
 
+HALVES = [math.pi / 2] * 2
+"""Areas of two rings of four points."""
+
+
 @given(grid=rings(), turns=st.sampled_from([-64, -1, 1, 2, 128]))
 def test_a_grid_is_the_same_some_turns_away(grid, turns) -> None:
     assert np.all((grid.phi0 >= 0) & (grid.phi0 < 2 * math.pi))
-    again = Grid.from_rings(grid.theta, grid.nphi, grid.phi0, grid.ring_weights)
+    again = Grid.from_rings(grid.theta, grid.nphi, grid.phi0, grid.ring_weights, partial=True)
     assert (again, again.name, hash(again)) == (grid, grid.name, hash(grid))
     moved = grid.phi0 + turns * 2 * math.pi
-    moved = Grid.from_rings(grid.theta, grid.nphi, moved, grid.ring_weights)
+    moved = Grid.from_rings(grid.theta, grid.nphi, moved, grid.ring_weights, partial=True)
     np.testing.assert_allclose(moved.xyz, grid.xyz, atol=1e-11)
-    whole = Grid.from_rings([1.0, 2.0], [4, 4], [0.0, turns * 2 * math.pi], [1, 1])
+    whole = Grid.from_rings([1.0, 2.0], [4, 4], [0.0, turns * 2 * math.pi], HALVES)
     assert whole.regular
-    assert whole == Grid.from_rings([1.0, 2.0], [4, 4], [-0.0, 0.0], [1, 1])
+    assert whole == Grid.from_rings([1.0, 2.0], [4, 4], [-0.0, 0.0], HALVES)
 
 
 def test_angles_that_look_like_degrees_or_like_nothing_are_refused() -> None:
@@ -156,7 +160,7 @@ def test_angles_that_look_like_degrees_or_like_nothing_are_refused() -> None:
     ],
 )
 def test_offsets_far_apart(arrays, cutoff) -> None:
-    grid = Grid.from_rings(*arrays)
+    grid = Grid.from_rings(*arrays, partial=True)
     neighborhood = Neighborhood.disk(grid, grid, cutoff)
     inputs = [torch.randn(1, 1, grid.size, 4, dtype=torch.float64) for _ in range(4)]
     exact = results(reference.neighborhood_attention, inputs, neighborhood, None)

@@ -1,5 +1,6 @@
 """Trained models on new data: coordinates, order and units come back as they were."""
 
+import datetime
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from spherule.data.forecast import Layout, open_fields
+from spherule.data.field_files import open_fields
+from spherule.data.layout import Layout
 from spherule.models import TransformerConfig
 from spherule.runs import Run, evaluate, evaluated, predict, roll_out, train
 from spherule.tasks import ForecastConfig
@@ -27,7 +29,7 @@ def forecast(request, tmp_path_factory) -> tuple[Path, Path]:
     path = directory / "mine.nc"
     era5_like(request.param, times=40).to_netcdf(path, engine="h5netcdf")
     config = RunConfig(
-        ForecastConfig(path, ("z", "t"), static=("orography",), lead="1h"),
+        ForecastConfig(data=path, variables=("z", "t"), static=("orography",), lead="1h"),
         TransformerConfig(width=16, depth=1, skip="identity"),
         TrainingConfig(epochs=4, batch=4, learning_rate=3e-3, schedule="cosine"),
         recipe="forecast/test",
@@ -71,6 +73,115 @@ def test_predictions_have_the_users_coordinates_units_and_order(
     assert (
         np.sqrt(((found - truth) ** 2).mean()) < 0.75 * spread
     )  # 1.4 for fields that are unrelated
+
+
+def test_predictions_of_packed_fields_are_not_packed(forecast, tmp_path: Path) -> None:
+    """Packed as int16 the input just fits; what is predicted need not, and is float32."""
+    path, directory = forecast
+    data = open_fields(path).isel(time=slice(0, 6)).load()
+    run = Run.open(directory)
+    encoding = {}
+    for name in ("z", "t"):
+        low, high = float(data[name].min()), float(data[name].max())
+        scale, offset = (high - low) / 65000, (high + low) / 2
+        encoding[name] = {
+            "dtype": "int16",
+            "scale_factor": scale,
+            "add_offset": offset,
+            "_FillValue": -32768,
+        }
+    data.to_netcdf(tmp_path / "packed.nc", engine="h5netcdf", encoding=encoding)
+    data.to_netcdf(tmp_path / "plain.nc", engine="h5netcdf")
+    for name in ("packed", "plain"):
+        predict(run, tmp_path / f"{name}.nc", tmp_path / f"{name}-out.nc", log=silent)
+    packed, plain = (open_fields(tmp_path / f"{n}-out.nc") for n in ("packed", "plain"))
+    for name in ("z", "t"):
+        assert "scale_factor" not in packed[name].encoding
+        assert packed[name].dtype == np.float32
+        spread = float(plain[name].std())
+        assert np.abs(packed[name].values - plain[name].values).max() < 1e-3 * spread
+
+
+@pytest.mark.parametrize("kind", ["noleap", "valid_time", "scalar"])
+def test_predicted_times_are_a_lead_later_however_time_is_kept(
+    forecast, tmp_path: Path, kind: str
+) -> None:
+    path, directory = forecast
+    data = open_fields(path).isel(time=slice(0, 3)).load()
+    if kind == "noleap":
+        pytest.importorskip("cftime")
+        hours = xr.date_range("2000-02-28T22", periods=3, freq="h", calendar=kind, use_cftime=True)
+        data = data.assign_coords(time=hours)
+    elif kind == "valid_time":
+        data = data.rename(time="valid_time")
+    else:
+        data = data.isel(time=0)
+    data.to_netcdf(tmp_path / "in.nc", engine="h5netcdf")
+    predict(Run.open(directory), tmp_path / "in.nc", tmp_path / "out.nc", log=silent)
+    name = "valid_time" if kind == "valid_time" else "time"
+    before, after = (open_fields(tmp_path / f"{n}.nc")[name].values for n in ("in", "out"))
+    lead = datetime.timedelta(hours=1) if kind == "noleap" else np.timedelta64(1, "h")
+    assert np.all(after - before == lead)
+    if kind == "noleap":
+        assert (after[1].month, after[1].day, after[1].hour) == (3, 1, 0)
+
+
+def test_steps_follow_the_models_own_predictions(forecast, tmp_path: Path) -> None:
+    path, directory = forecast
+    run = Run.open(directory)
+    data = open_fields(path).isel(time=slice(0, 5)).load()
+    predict(run, data, tmp_path / "three.nc", steps=3)
+    three = open_fields(tmp_path / "three.nc")
+    assert three.z.dims == ("lead", *data.z.dims)
+    assert (three.lead.values / np.timedelta64(1, "h")).tolist() == [1, 2, 3]
+    assert (three.time.values == data.time.values).all()
+    # One step at a time, each from the file before.
+    source = data
+    for step in range(3):
+        predict(run, source, tmp_path / f"{step}.nc", log=silent)
+        once = open_fields(tmp_path / f"{step}.nc")
+        assert np.allclose(once.z.values, three.z.values[step], rtol=1e-3, atol=1e-3 * once.z.std())
+        source = once.assign(orography=data.orography)
+    with pytest.raises(ValueError, match="steps=0"):
+        predict(run, data, tmp_path / "none.nc", steps=0)
+
+
+def test_a_run_on_another_grid_reads_and_writes_the_users(tmp_path: Path) -> None:
+    data = era5_like("era5", times=20)
+    data.to_netcdf(tmp_path / "mine.nc", engine="h5netcdf")
+    task = ForecastConfig(
+        data=tmp_path / "mine.nc", variables=("z",), lead="1h", grid="H4", static=("orography",)
+    )
+    config = RunConfig(
+        task, TransformerConfig(width=8, depth=1, skip="identity"), TrainingConfig(epochs=1)
+    )
+    run = Run.open(train(config, tmp_path / "run", log=silent))
+    assert run.model.grid.name == "H4"
+    predict(run, tmp_path / "mine.nc", tmp_path / "out.nc", log=silent)
+    out = open_fields(tmp_path / "out.nc")
+    assert out.z.dims == data.z.dims
+    error = out.z.values[:-1] - data.z.values[1:]
+    assert np.sqrt((error**2).mean()) < 0.75 * float(data.z.std())
+
+
+def test_a_start_that_fails_leaves_nothing_and_overwrites_nothing(
+    finished: Path, tmp_path: Path
+) -> None:
+    config = RunConfig(
+        ForecastConfig(data=tmp_path / "none.nc", variables=("z",)), TransformerConfig(width=8)
+    )
+    with pytest.raises(FileNotFoundError):
+        train(config, tmp_path / "a" / "b" / "run", log=silent)
+    assert not (tmp_path / "a").exists()
+    other = Run.open(finished).config
+    wide = replace(other, model=TransformerConfig(width=24, depth=1))
+    with pytest.raises(ValueError, match="don't fit this model"):
+        train(wide, tmp_path / "wide", init=finished, log=silent)
+    assert not (tmp_path / "wide").exists()
+    before = sorted(str(p) for p in finished.rglob("*"))
+    with pytest.raises(ValueError, match="don't fit this model"):
+        train(wide, finished, init=finished, overwrite=True, log=silent)
+    assert sorted(str(p) for p in finished.rglob("*")) == before
 
 
 def test_predictions_do_not_depend_on_the_order_of_the_file(forecast, tmp_path: Path) -> None:
@@ -132,7 +243,7 @@ def test_bad_input_is_named(finished: Path, forecast, tmp_path: Path) -> None:
         predict(run, path, tmp_path / "out.txt")
     with pytest.raises(FileExistsError, match="exists"):
         predict(run, path, path)
-    with pytest.raises(ValueError, match="lacks geopotential, vorticity, divergence; it has z"):
+    with pytest.raises(ValueError, match="has no variable 'geopotential'; it has z"):
         predict(Run.open(finished), path, tmp_path / "out.nc")
     data = open_fields(path).load()
     data["z"][3] = np.nan
@@ -147,7 +258,7 @@ def test_missing_values_can_be_left_out_of_the_loss(tmp_path: Path) -> None:
     data = era5_like("era5", times=30)
     data["t"][:, 2:4, 5:9] = np.nan  # land
     data.to_netcdf(tmp_path / "sea.nc", engine="h5netcdf")
-    task = ForecastConfig(tmp_path / "sea.nc", ("z", "t"), lead="1h", missing="mask")
+    task = ForecastConfig(data=tmp_path / "sea.nc", variables=("z", "t"), lead="1h", missing="mask")
     config = RunConfig(
         task, TransformerConfig(width=8, depth=1, skip="identity"), TrainingConfig(epochs=1)
     )
@@ -161,7 +272,7 @@ def test_missing_values_can_be_left_out_of_the_loss(tmp_path: Path) -> None:
 def test_evaluation_is_kept_until_the_model_is_another(finished: Path) -> None:
     run = Run.open(finished)
     result = evaluate(run)
-    assert result["test"]["loss"]["count"] == 4
+    assert result["test"]["loss"]["count"] == run.task().test_samples
     assert result["parameters"] == sum(p.numel() for p in run.model.parameters())
     assert evaluated([finished]) == [result]
     short = evaluate(run, samples=2)

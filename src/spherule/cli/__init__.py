@@ -13,6 +13,7 @@ from spherule.cli.data import Data
 from spherule.cli.demo import Demo
 from spherule.cli.info import Info
 from spherule.cli.plot import Plot
+from spherule.cli.regrid import Regrid
 from spherule.cli.runs import Compare, Evaluate, List, Predict, ReportCommand, RollOut
 from spherule.cli.train import Train, train_command
 from spherule.cli.view import View
@@ -26,6 +27,7 @@ Command = (
     | Annotated[Train, tyro.conf.subcommand("train")]
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Predict, tyro.conf.subcommand("predict")]
+    | Annotated[Regrid, tyro.conf.subcommand("regrid")]
     | Annotated[RollOut, tyro.conf.subcommand("rollout")]
     | Annotated[Compare, tyro.conf.subcommand("compare")]
     | Annotated[ReportCommand, tyro.conf.subcommand("report")]

@@ -6,10 +6,13 @@ from typing import Literal
 
 import tyro
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from spherule import recipes
-from spherule.runs import Run, RunDirectory, evaluate, predict, roll_out
+from spherule.runs import Run, RunDirectory, evaluate, predict, roll_out, score
+from spherule.runs.scores import FORECASTS
+from spherule.tasks.fields import FieldConfig
 
 
 @dataclass(frozen=True)
@@ -32,12 +35,17 @@ class List:
 
 @dataclass(frozen=True)
 class Evaluate:
-    """Measure a run's best model on test samples."""
+    """Measure a run's best model on test samples; forecasts also in their variables' own units,
+    beside persistence, climatology and the best linear map.
+    """
 
     directory: tyro.conf.Positional[Path]
     samples: int | None = None
     """How many; by default all, of shallow water as many as for validation."""
     checkpoint: Literal["best", "last"] = "best"
+    scores: Path | None = None
+    """Where a forecast's scores go, as JSON (.json) or NetCDF (.nc); by default scores.json in the
+    run."""
     device: str = "auto"
     """auto, cpu, cuda, cuda:1 ..."""
 
@@ -53,6 +61,29 @@ class Evaluate:
         Console(soft_wrap=True).print(table, highlight=False)
         count = result["test"]["loss"]["count"]
         print(f"over {count} samples; wrote {run.directory.evaluation}")
+        if isinstance(run.config.task, FieldConfig):
+            self._score(run)
+
+    def _score(self, run: Run) -> None:
+        result = score(run, samples=self.samples, device=self.device)
+        table = Table(box=None, pad_edge=False)
+        for heading in ("", "forecast", "RMSE ↓", "bias", "ACC ↑", "detail"):
+            table.add_column(heading)
+        for v, (name, unit) in enumerate(zip(result.variables, result.units, strict=True)):
+            for f, forecast in enumerate(FORECASTS):
+                values = (result.rmse, result.bias, result.acc, result.spectra)
+                cells = ["" if m[f, v] != m[f, v] else f"{m[f, v]:.4g}" for m in values]
+                table.add_row(escape(f"{name} ({unit})" if f == 0 else ""), forecast, *cells)
+        console = Console(soft_wrap=True)
+        console.print(table, highlight=False)
+        for sentence in result.losses():
+            console.print(escape(sentence), style="red", highlight=False)
+        where = self.scores or run.directory.scores
+        try:
+            result.save(where)
+            print(f"over {result.samples} samples; wrote {where}")
+        except OSError as error:
+            print(f"note: the scores are not kept: {error}")
 
 
 @dataclass(frozen=True)
@@ -61,14 +92,17 @@ class Predict:
 
     directory: tyro.conf.Positional[Path]
     input: Path
-    """A Zarr store, a NetCDF file, or an image."""
+    """NetCDF, Zarr or GRIB (also several, as a quoted pattern), or an image."""
     output: Path
-    """The same kind of file."""
+    """A name that ends in .nc or .zarr, or as an image's does."""
+    steps: int = 1
+    """How many leads a forecast follows itself; with more than one, each is written."""
     device: str = "auto"
     """auto, cpu, cuda, cuda:1 ..."""
 
     def run(self) -> None:
-        predict(Run.open(self.directory), self.input, self.output, device=self.device)
+        run = Run.open(self.directory)
+        predict(run, self.input, self.output, steps=self.steps, device=self.device)
         print(f"wrote {self.output}")
 
 

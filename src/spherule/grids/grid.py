@@ -36,6 +36,9 @@ _FARTHEST = 1e6
 # A kilometre between rings; and points are counted in 32 bits.
 _MOST_RINGS, _MOST_POINTS = 2**15, 2**31 - 1
 
+# What simple rules of few rings miss of the sphere's area; other conventions of weights miss more.
+_AREA_TOLERANCE = 0.01
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Grid:
@@ -151,12 +154,19 @@ class Grid:
 
     @classmethod
     def from_rings(
-        cls, theta: ArrayLike, nphi: ArrayLike, phi0: ArrayLike, ring_weights: ArrayLike
+        cls,
+        theta: ArrayLike,
+        nphi: ArrayLike,
+        phi0: ArrayLike,
+        ring_weights: ArrayLike,
+        *,
+        partial: bool = False,
     ) -> "Grid":
         """Any rings of your own: colatitudes, points, first longitudes, and the weight of one point
-        on each ring.
+        on each ring: its area on the unit sphere.
 
-        Longitudes may lie any few turns away; the grid keeps them in [0, 2 pi).
+        Longitudes may lie any few turns away; the grid keeps them in [0, 2 pi). All areas together
+        are the sphere's, 4 pi within 1 %, unless the rings are a `partial` stack.
         """
         theta, phi0, weights = (
             finite_reals(name, values)
@@ -188,6 +198,13 @@ class Grid:
             raise ValueError(f"nphi: expected at most {_MOST_POINTS} points, got {counts.sum()}")
         if weights.min() < 0 or weights.max() == 0:
             raise ValueError("ring_weights: must be >= 0, and some > 0")
+        area = float((weights * counts).sum())
+        if not partial and abs(area / (4 * np.pi) - 1) > _AREA_TOLERANCE:
+            raise ValueError(
+                f"ring_weights: the areas of all points sum to {area:.6g}, not to the sphere's "
+                f"4 pi = {4 * np.pi:.6g}; a weight is that of one point. For rings that cover a "
+                "part of the sphere, partial=True"
+            )
         digest = hashlib.blake2b(digest_size=8)
         for array in (theta, counts.astype(np.int64), phi0, weights):
             digest.update(array.tobytes())
@@ -220,13 +237,15 @@ class Grid:
             raise ValueError(f"name={name!r}: {error}") from None
 
     @staticmethod
-    def match(lat: ArrayLike, lon: ArrayLike) -> "Match":
+    def match(
+        lat: ArrayLike, lon: ArrayLike, *, bounds: ArrayLike | None = None, repair: bool = False
+    ) -> "Match":
         """The grid of coordinates in degrees, and how data on them come into its order; see
         `grids.match`.
         """
         from spherule.grids.match import match
 
-        return match(lat, lon)
+        return match(lat, lon, bounds=bounds, repair=repair)
 
     @property
     def nrings(self) -> int:
@@ -336,7 +355,7 @@ class Grid:
         # read-only, and the names of one's own rings must be known there too.
         rings = (self.theta, self.nphi, self.phi0, self.ring_weights)
         if self.name.startswith("rings:"):
-            return (Grid.from_rings, rings)
+            return (_partial_rings, rings)
         return (Grid, (*rings, self.name))
 
     @classmethod
@@ -361,6 +380,11 @@ class Grid:
     def _reduced_gaussian(cls, nphi: NDArray[np.int64], name: str) -> "Grid":
         theta, weights = quadrature.gauss(nphi.size)
         return cls(theta, nphi, np.zeros(nphi.size), weights * 2 * np.pi / nphi, name)
+
+
+def _partial_rings(*rings: NDArray) -> Grid:
+    """Of a grid that was checked when it was made."""
+    return Grid.from_rings(*rings, partial=True)
 
 
 # Rings of the user's own that are in use in this process, so that their names are good here too.

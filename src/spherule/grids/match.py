@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from spherule.grids import reduced
+from spherule.grids import own_rings, reduced
 from spherule.grids.grid import REGULAR_FAMILIES, Grid, finite_reals
 
 TOLERANCE = 1e-3
@@ -26,21 +26,24 @@ class Match:
     Data with 1-D axes `(..., lat, lon)`: our rows are theirs, flipped where `flip`, then rolled
     east by `roll` columns: `to_grid(u)[..., i, j] == (u flipped)[..., i, (j - roll) % nlon]`. Data
     with one coordinate a point `(..., point)` come by a permutation, `to_grid(u) == u[..., order]`,
-    in the grid's shape.
+    in the grid's shape. Where `cyclic`, the user's last column repeats the first.
     """
 
     grid: Grid
     flip: bool = False
     roll: int = 0
     order: NDArray[np.int64] | None = None
+    cyclic: bool = False
+    note: str = ""
+    """What the user should know of how the grid was taken; mostly nothing."""
 
     def to_grid(self, u: Field) -> Field:
         """The user's data in the grid's order (numpy or torch)."""
         if self.order is not None:
             self._require(u, (self.grid.size,))
             return u[..., self.order].reshape(*u.shape[:-1], *self.grid.shape)
-        self._require(u, self.grid.shape)
         rows, columns = self._axes()
+        self._require(u, (rows.size, columns.size + self.cyclic))
         return u[..., rows[:, None], (columns - self.roll) % columns.size]
 
     def from_grid(self, u: Field) -> Field:
@@ -50,7 +53,10 @@ class Match:
             flat = u.reshape(*u.shape[: u.ndim - len(self.grid.shape)], self.grid.size)
             return flat[..., np.argsort(self.order)]
         rows, columns = self._axes()
-        return u[..., rows[:, None], (columns + self.roll) % columns.size]
+        columns = (columns + self.roll) % columns.size
+        if self.cyclic:
+            columns = np.append(columns, columns[0])
+        return u[..., rows[:, None], columns]
 
     def _axes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         nlat, nlon = self.grid.shape
@@ -64,12 +70,18 @@ class Match:
             )
 
 
-def match(lat: ArrayLike, lon: ArrayLike) -> Match:
+def match(
+    lat: ArrayLike, lon: ArrayLike, *, bounds: ArrayLike | None = None, repair: bool = False
+) -> Match:
     """The grid whose points are at these degrees, within 1e-3.
 
     `lat` and `lon` are either the two axes of a lat-lon array (any direction of latitude,
     longitudes from -180 or 0 or anywhere) or one pair for each point, in any order. Points of
-    HEALPix in nested order are recognised too.
+    HEALPix in nested order are recognised too. Rows at latitudes of their own are rings whose cells
+    end at their `bounds` (rows, 2), or halfway between them.
+
+    `repair` takes what is refused otherwise: a last column that repeats the first, and rows without
+    the poles, whose cells then reach up to the poles.
     """
     lat, lon = finite_reals("lat", lat), finite_reals("lon", lon)
     if lat.size == 0 or lon.size == 0:
@@ -77,7 +89,7 @@ def match(lat: ArrayLike, lon: ArrayLike) -> Match:
     if np.any(np.abs(lat) > 90 + TOLERANCE):
         raise ValueError(f"lat: expected degrees in [-90, 90], got {lat.min():g} ... {lat.max():g}")
     if lat.ndim == lon.ndim == 1 and _is_axis(lat):
-        return _match_axes(lat, lon)
+        return _match_axes(lat, lon, None if bounds is None else np.asarray(bounds), repair)
     if lat.shape != lon.shape:
         raise ValueError(
             f"lat {lat.shape} and lon {lon.shape}: expected two monotonic 1-D axes, or one pair a "
@@ -86,17 +98,31 @@ def match(lat: ArrayLike, lon: ArrayLike) -> Match:
     return _match_points(lat.ravel(), lon.ravel())
 
 
-def _match_axes(lat: NDArray, lon: NDArray) -> Match:
+def _match_axes(lat: NDArray, lon: NDArray, bounds: NDArray | None, repair: bool) -> Match:
+    flip = bool(lat.size > 1 and lat[1] > lat[0])
+    cyclic = repair and lon.size > 1 and _repeats(lon)
+    lon = lon[:-1] if cyclic else lon
     nlat, nlon = lat.size, lon.size
-    flip = bool(nlat > 1 and lat[1] > lat[0])
     offset, roll = _longitude_axis(lon)
     candidates = list(_regular_candidates(nlat, nlon, offset))
     wanted = lat[::-1] if flip else lat
     errors = [float(np.abs(90 - np.degrees(g.theta) - wanted).max()) for g in candidates]
     best = int(np.argmin(errors))
-    if errors[best] > TOLERANCE:
+    note = "the last column repeats the first; " if cyclic else ""
+    if errors[best] <= TOLERANCE:
+        return Match(candidates[best], flip, roll, cyclic=cyclic, note=note[:-2])
+    if not (own_rings.cover_the_sphere(wanted) and (repair or own_rings.are_uneven(wanted))):
         raise ValueError(_no_fit(lat, nlon))
-    return Match(candidates[best], flip, roll)
+    if bounds is not None and flip:
+        bounds = bounds[::-1]
+    theta, areas, how = own_rings.bands(wanted, bounds)
+    own = np.full(nlat, nlon), np.full(nlat, offset * 2 * np.pi / nlon), areas / nlon
+    note += f"{nlat} rows at latitudes of their own, taken as rings with areas from {how}"
+    return Match(Grid.from_rings(theta, *own), flip, roll, cyclic=cyclic, note=note)
+
+
+def _repeats(lon: NDArray) -> bool:
+    return bool(abs(lon[-1] - lon[0] - 360) < TOLERANCE + 1e-6 * lon.size)
 
 
 def _longitude_axis(lon: NDArray) -> tuple[float, int]:
@@ -108,10 +134,10 @@ def _longitude_axis(lon: NDArray) -> tuple[float, int]:
     if np.any(np.abs(step) > 180):  # such as 0 ... 180, -179 ... -1
         lon = np.degrees(np.unwrap(np.radians(lon)))
         step = np.diff(lon)
-    if n > 1 and abs(lon[-1] - lon[0] - 360) < TOLERANCE + 1e-6 * n:
+    if n > 1 and _repeats(lon):
         raise ValueError(
-            f"lon: the last of {n} columns ({lon[-1]:g}) repeats the first ({lon[0]:g}); drop it: "
-            "data[..., :-1]"
+            f"lon: the last of {n} columns ({lon[-1]:g}) repeats the first ({lon[0]:g}); drop it, "
+            "data[..., :-1], or have it left out: repair=True, --repair"
         )
     if n > 1 and np.all(step < 0):
         raise ValueError(
@@ -124,7 +150,7 @@ def _longitude_axis(lon: NDArray) -> tuple[float, int]:
             f"lon: {n} columns round the globe should be {360 / n:g} degrees apart, but "
             f"lon[{worst}]={lon[worst]:g} "
             f"where {expected[worst]:g} was expected; regional or stretched data is not a grid of "
-            "the sphere"
+            "the sphere: take the whole globe"
         )
     # The mean over the columns is steadier than the first alone.
     position = float(np.mean(lon - np.arange(n) * 360 / n)) * n / 360
@@ -142,6 +168,13 @@ def _match_points(lat: NDArray, lon: NDArray) -> Match:
             tried.append(f"{grid.name} (but some points are given twice)")
         else:
             return Match(grid, order=np.argsort(index))
+    if own := own_rings.of_points(lat, lon, TOLERANCE):
+        theta, nphi, phi0, areas, how = own
+        grid = Grid.from_rings(theta, nphi, phi0, areas / nphi)
+        index, error = _assign(grid, lat, lon)
+        if error <= TOLERANCE and np.all(np.bincount(index, minlength=grid.size) == 1):
+            note = f"{grid.nrings} rings of their own, with areas from {how}"
+            return Match(grid, order=np.argsort(index), note=note)
     rings = _count_rings(lat)
     listed = (
         f"the nearest by size: {', '.join(tried)}"
@@ -151,7 +184,8 @@ def _match_points(lat: NDArray, lon: NDArray) -> Match:
     raise ValueError(
         f"lat, lon: {lat.size} points on {rings} latitudes fit no grid within {TOLERANCE} "
         f"degrees; {listed}. "
-        "Rings of your own: Grid.from_rings"
+        "Data on other points (curvilinear, unstructured, regional) must be brought onto rings "
+        "first, with CDO's remapbil or xESMF; rings of your own: Grid.from_rings"
     )
 
 
@@ -211,7 +245,8 @@ def _no_fit(lat: NDArray, nlon: int) -> str:
     return (
         f"lat: {lat.size} rows from {lat[0]:g} to {lat[-1]:g} fit no grid within {TOLERANCE} "
         f"degrees; the nearest: {listed}. "
-        "A candidate with another number of rows means rows to drop or to add; other rings: "
+        "A candidate with another number of rows means rows to drop or to add; rows of the whole "
+        "globe without its poles are taken as they are with repair=True, --repair; other rings: "
         "Grid.from_rings"
     )
 

@@ -31,5 +31,5 @@ def grid_from_json(value: Any) -> Grid:
     if isinstance(value, dict):
         if value.keys() != set(_RINGS):
             raise ValueError(f"grid: expected {', '.join(_RINGS)}, got {', '.join(value)}")
-        return Grid.from_rings(**value)
+        return Grid.from_rings(**value, partial=True)  # checked when it was made
     return Grid.from_name(checks.instance("grid", value, str))

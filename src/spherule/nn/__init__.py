@@ -9,9 +9,11 @@ from spherule.nn.placed import Bound, Placed, place
 from spherule.nn.planar import PlainInstanceNorm, PlanarAttention, PlanarConv, PlanarResample
 from spherule.nn.projection import Projection
 from spherule.nn.resample import Resample
-from spherule.nn.spectral import Harmonics, SpectralMix
+from spherule.nn.spectral import ISHT, SHT, Harmonics, SpectralMix
 
 __all__ = [
+    "ISHT",
+    "SHT",
     "Block",
     "Bound",
     "ChannelNorm",

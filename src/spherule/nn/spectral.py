@@ -1,13 +1,14 @@
 """Linear maps over channels in harmonics: one matrix a degree."""
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Complex, Float
 from torch import Tensor, nn
 
 from spherule import checks
 from spherule.grids import Grid
 from spherule.nn.checks import flat_field, require_channels
 from spherule.nn.placed import Placed
+from spherule.ops.checks import require_points
 from spherule.ops.sht_operators import isht_operator, sht_operator
 
 
@@ -58,6 +59,64 @@ class Harmonics(Placed):
 
     def extra_repr(self) -> str:
         return f"{self.grid.name}, lmax={self.lmax}"
+
+
+class SHT(Placed):
+    """Fields `(..., *grid.shape)` to complex coefficients `(..., lmax + 1, lmax + 1)`, [l, m >= 0].
+
+    `ops.sht` as a layer, which compiles and exports with any batch. There are no masks: missing
+    values are refused where it runs as plain Python.
+    """
+
+    def __init__(self, grid: Grid, lmax: int | None = None) -> None:
+        super().__init__()
+        self.wanted = lmax if lmax is None else checks.integer("lmax", lmax, low=0)
+        self.place(grid)
+
+    def place(self, grid: Grid) -> None:
+        self.grid = grid
+        self.lmax = grid.lmax if self.wanted is None else self.wanted
+        if self.lmax > grid.lmax:
+            raise ValueError(f"lmax={self.lmax}: {grid!r} tells degrees apart up to {grid.lmax}")
+
+    def forward(self, x: Float[Tensor, "..."]) -> Complex[Tensor, "..."]:
+        require_points("x", x, self.grid)
+        _require_present("SHT: x", x)
+        x = x.contiguous() if x.dtype == torch.float64 else x.float().contiguous()
+        return torch.view_as_complex(sht_operator(x, self.grid.name, self.lmax))
+
+    def extra_repr(self) -> str:
+        return f"{self.grid.name}, lmax={self.lmax}"
+
+
+class ISHT(Placed):
+    """The inverse of `SHT`: coefficients of any degree to a field `(..., *grid.shape)`."""
+
+    def __init__(self, grid: Grid) -> None:
+        super().__init__()
+        self.place(grid)
+
+    def place(self, grid: Grid) -> None:
+        self.grid = grid
+
+    def forward(self, coeffs: Complex[Tensor, "..."]) -> Float[Tensor, "..."]:
+        if not coeffs.is_complex() or coeffs.ndim < 2 or coeffs.shape[-1] != coeffs.shape[-2]:
+            raise ValueError(
+                f"ISHT: coeffs: expected complex (..., lmax + 1, lmax + 1), got {coeffs.dtype} "
+                f"{tuple(coeffs.shape)}"
+            )
+        pairs = torch.view_as_real(coeffs.resolve_conj())
+        _require_present("ISHT: coeffs", pairs)
+        return isht_operator(pairs.contiguous(), self.grid.name)
+
+    def extra_repr(self) -> str:
+        return self.grid.name
+
+
+def _require_present(name: str, x: Tensor) -> None:
+    """A transform mixes all points, so that one missing value would spoil all coefficients."""
+    if not torch.compiler.is_compiling() and x.isnan().any():
+        raise ValueError(f"{name} has {int(x.isnan().sum())} missing values; fill them first")
 
 
 class SpectralMix(Placed):

@@ -5,15 +5,18 @@ from spherule.runs.evaluation import evaluate, evaluated
 from spherule.runs.prediction import predict
 from spherule.runs.rollout import Rollout, roll_out
 from spherule.runs.run import Run
+from spherule.runs.scores import Scores, score
 from spherule.runs.training import train
 
 __all__ = [
     "Rollout",
     "Run",
     "RunDirectory",
+    "Scores",
     "evaluate",
     "evaluated",
     "predict",
     "roll_out",
+    "score",
     "train",
 ]

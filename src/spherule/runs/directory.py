@@ -23,6 +23,7 @@ class RunDirectory:
     metrics.jsonl      every step, every epoch
     checkpoints/       the last two and the best
     evaluation.json    metrics over test samples, when they were made
+    scores.json        of a forecast, in its variables' own units
     tensorboard/       where TensorBoard is installed
     report.html, rollout/    what these commands make, unless they are told where
     """
@@ -50,6 +51,10 @@ class RunDirectory:
     @property
     def evaluation(self) -> Path:
         return self.path / "evaluation.json"
+
+    @property
+    def scores(self) -> Path:
+        return self.path / "scores.json"
 
     @property
     def tensorboard(self) -> Path:
@@ -114,7 +119,7 @@ class RunDirectory:
 
     def clear(self) -> None:
         """Remove the run's own files, links among them unfollowed, and nothing else."""
-        own = (self.config, self.metadata, self.evaluation, self.metrics)
+        own = (self.config, self.metadata, self.evaluation, self.scores, self.metrics)
         for path in (*own, self.checkpoints, self.tensorboard):
             remove(path)
 

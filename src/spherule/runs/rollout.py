@@ -9,11 +9,13 @@ from torch import Tensor
 
 from spherule import checks, ops
 from spherule.data import Statistics
+from spherule.data.times import span
 from spherule.grids import Grid
 from spherule.objectives import l2
 from spherule.runs.run import Run
 from spherule.train.batches import first_samples, to_device
 from spherule.train.ranks import choose_device
+from spherule.train.task import Log
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +43,11 @@ class Rollout:
 
 
 @torch.no_grad()
-def roll_out(run: Run, hours: float, *, samples: int = 4, device: str = "auto") -> Rollout:
-    """Follow some test samples, or as many as there are, for so many hours. It ends early, with
-    what there is, should the model's fields cease to be finite.
+def roll_out(
+    run: Run, hours: float, *, samples: int = 4, device: str = "auto", log: Log = print
+) -> Rollout:
+    """Follow some test samples, or as many as there are, for so many hours, or as far as the test
+    data go. It ends early, with what there is, should the model's fields cease to be finite.
     """
     checks.integer("samples", samples, low=1)
     checks.number("hours", hours, above=0)
@@ -53,7 +57,14 @@ def roll_out(run: Run, hours: float, *, samples: int = 4, device: str = "auto") 
         raise ValueError(f"{run.directory.path}: {run.name} is no forecast; nothing to roll out")
     leads = round(hours * 3600 / task.lead)
     if leads < 1:
-        raise ValueError(f"hours={hours}: the model's lead is {task.lead / 3600:g} h")
+        raise ValueError(f"hours={hours}: the model's lead is {span(task.lead)}")
+    longest = task.longest()
+    if longest is not None and leads > longest:
+        log(
+            f"note: the test data can be followed for {span(longest * task.lead)}, not for "
+            f"{span(hours * 3600)}; the rollout ends there"
+        )
+        leads = longest
     dataset = task.trajectories(leads)
     present = samples if task.endless else min(samples, len(dataset))
     start, *truth = to_device(first_samples(dataset, present), where)

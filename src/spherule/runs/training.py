@@ -52,8 +52,6 @@ def train(
         trainer = Trainer(
             task, model, config.training, where.checkpoints, rank=rank, world=world, log=log
         )
-        if rank == 0:
-            _write_down(where, config, task, overwrite=overwrite)
         checkpoint = _checkpoint(where, log) if resume else None
         if checkpoint is not None:
             trainer.restore(checkpoint)
@@ -62,6 +60,8 @@ def train(
             _start_from(model, init)
         else:
             model.fit(task.fitting_batches())
+        if rank == 0:  # not before: nothing is begun, or overwritten, for a run that cannot begin
+            _write_down(where, config, task, overwrite=overwrite)
         ranks.wait()
         journal = where.journal(trainer.step) if rank == 0 else None
         try:
@@ -89,7 +89,7 @@ def _claimed(
         yield
         return
     _require_free(config, where, resume=resume, overwrite=overwrite)
-    new = not where.path.exists()
+    new = [path for path in (where.path, *where.path.parents) if not path.exists()]
     where.path.mkdir(parents=True, exist_ok=True)
     try:
         with where.locked():
@@ -97,8 +97,9 @@ def _claimed(
     except BaseException:
         if new and not where.exists():
             where.lock.unlink(missing_ok=True)
-            if not any(where.path.iterdir()):
-                where.path.rmdir()
+            for path in new:
+                if not any(path.iterdir()):
+                    path.rmdir()
         raise
 
 

@@ -3,7 +3,6 @@
 The file is read, predicted and written a few fields at a time: it may be larger than the memory.
 """
 
-import datetime
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,9 +12,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from spherule import checks
 from spherule.data import Statistics
+from spherule.data.field_files import Source, choose, named, open_fields
 from spherule.data.field_writer import FieldWriter
-from spherule.data.forecast import Layout, duration, open_fields, read_static
+from spherule.data.forecast import read_static
+from spherule.data.layout import Layout
+from spherule.data.times import NAMES, Lead, shifted
 from spherule.models import Model
 from spherule.train.task import Log
 
@@ -23,47 +26,72 @@ if TYPE_CHECKING:
     import xarray as xr
 
 BATCH = 4
+LEAD = "lead"
+"""The dimension of several leads."""
 
 
 @torch.no_grad()
 def predict_fields(
     model: Model,
     metadata: dict[str, Any],
-    source: Path,
+    source: Source,
     target: Path,
     *,
+    steps: int = 1,
     allow_missing: bool,
     device: torch.device,
     log: Log,
 ) -> None:
-    """Read the run's variables, and write what the model makes of them a lead later."""
+    """Read the run's variables, and write what the model makes of them a lead later.
+
+    With several `steps` the model follows its own predictions. Then time is that of the input, and
+    a new first dimension is the lead.
+    """
+    name = named(source)
     if "variables" not in metadata:
-        raise ValueError(f"{source}: this run reads panorama images, not fields")
-    data = open_fields(source)
-    layout = Layout.of(data)
+        raise ValueError(f"{name}: this run reads panorama images, not fields")
+    checks.integer("steps", steps, low=1)
+    names: list[str] = metadata["variables"]
+    whole = open_fields(source)
+    data = choose(whole, names, name)
+    if len({data[n].dims for n in names}) > 1:
+        each = ", ".join(f"{n} {data[n].dims}" for n in names)
+        raise ValueError(f"{name}: variables have different dimensions: {each}")
+    wanted = model.grid if metadata.get("resampled") else None
+    layout = Layout.of(whole, repair=metadata.get("repair", False), target=wanted)
+    if layout.match.note:
+        log(f"note: {layout.match.note}")
     model = _on_grid(model, layout, log).to(device).eval()
-    names = metadata["variables"]
-    _require_alike(data, names, source)
     statistics = Statistics(tuple(metadata["mean"]), tuple(metadata["std"]))
-    static = _static(data, layout, metadata, source, log)
-    with FieldWriter(target, _later(data[names], metadata), layout.dims) as writer:
+    static = _static(whole, layout, metadata, name, log)
+    lead = Lead.parse(metadata["lead"])
+    like = shifted(data, lead) if steps == 1 else _with_leads(data, lead, steps)
+    like.attrs["history"] = f"predicted by spherule, a lead of {lead}"
+    with FieldWriter(target, like, layout.dims) as writer:
         for place in _pieces(data[names[0]], layout):
             piece = data[names].isel(place)
-            x = torch.from_numpy(np.stack([layout.read(piece[name]) for name in names]))
+            dims = [str(dim) for dim in piece[names[0]].dims]
+            x = torch.from_numpy(np.stack([layout.read(piece[n]) for n in names]))
             shape = x.shape
             x = x.reshape(len(names), -1, *layout.grid.shape).transpose(0, 1)
             present = x.isfinite()
             if not allow_missing and not present.all():
                 counts = {n: int((~present[:, i]).sum()) for i, n in enumerate(names)}
-                raise ValueError(f"{source}: missing values: {counts} at {place}; fill them first")
-            inputs = statistics.normalise(x, layout.grid).nan_to_num(0.0)
-            if static is not None:
-                inputs = torch.cat([inputs, static.expand(len(inputs), *static.shape)], dim=1)
-            y = statistics.denormalise(model(inputs.to(device)).cpu(), layout.grid)
-            y = y.masked_fill(~present, torch.nan).transpose(0, 1).reshape(shape)
-            for name, values in zip(names, y.numpy(), strict=True):
-                dims = [str(dim) for dim in piece[name].dims]
-                writer.write(name, place, layout.unread(values, dims))
+                raise ValueError(f"{name}: missing values: {counts} at {place}; fill them first")
+            state = statistics.normalise(x, layout.grid).nan_to_num(0.0)
+            for step in range(steps):
+                state = model(_with_static(state, static).to(device)).cpu()
+                y = statistics.denormalise(state, layout.grid)
+                y = y.masked_fill(~present, torch.nan).transpose(0, 1).reshape(shape)
+                where = place if steps == 1 else {LEAD: step, **place}
+                for n, values in zip(names, y.numpy(), strict=True):
+                    writer.write(n, where, layout.unread(values, dims))
+
+
+def _with_static(state: Tensor, static: Tensor | None) -> Tensor:
+    if static is None:
+        return state
+    return torch.cat([state, static.expand(len(state), *static.shape)], dim=1)
 
 
 def _on_grid(model: Model, layout: Layout, log: Log) -> Model:
@@ -74,18 +102,8 @@ def _on_grid(model: Model, layout: Layout, log: Log) -> Model:
     return model.on(layout.grid)
 
 
-def _require_alike(data: "xr.Dataset", names: list[str], source: Path) -> None:
-    if lacking := [name for name in names if name not in data.data_vars]:
-        raise ValueError(
-            f"{source} lacks {', '.join(lacking)}; it has {', '.join(map(str, data.data_vars))}"
-        )
-    if len({data[name].dims for name in names}) > 1:
-        dims = ", ".join(f"{name} {data[name].dims}" for name in names)
-        raise ValueError(f"{source}: variables have different dimensions: {dims}")
-
-
 def _static(
-    data: "xr.Dataset", layout: Layout, metadata: dict[str, Any], source: Path, log: Log
+    data: "xr.Dataset", layout: Layout, metadata: dict[str, Any], source: str, log: Log
 ) -> Tensor | None:
     """In deviations from the mean of the training data, which runs of 0.1.0 did not keep."""
     names = metadata.get("static", [])
@@ -97,7 +115,7 @@ def _static(
     return read_static(data, layout, names, source, statistics)[0]
 
 
-def _pieces(variable: "xr.DataArray", layout: Layout) -> Iterator[dict[str, slice]]:
+def _pieces(variable: "xr.DataArray", layout: Layout) -> Iterator[dict[str, slice | int]]:
     """Places of a few fields each, which together are all."""
     others = [(str(d), n) for d, n in variable.sizes.items() if d not in layout.dims]
     if not others:
@@ -110,21 +128,26 @@ def _pieces(variable: "xr.DataArray", layout: Layout) -> Iterator[dict[str, slic
             yield {**fixed, last: slice(start, min(start + BATCH, count))}
 
 
-def _later(data: "xr.Dataset", metadata: dict[str, Any]) -> "xr.Dataset":
-    """The same coordinates with time a lead later."""
-    seconds = float(duration(metadata["lead"]) / np.timedelta64(1, "s"))
-    for name in ("time", "valid_time", "time_counter"):
-        if name not in data.coords:
-            continue
-        time = data[name]
-        if time.dtype.kind in "Mm":
-            later = time + np.timedelta64(round(seconds * 1e9), "ns")
-        elif time.dtype == object:
-            later = time.copy(data=time.values + datetime.timedelta(seconds=seconds))
-        else:
-            continue
-        later = later.assign_attrs(time.attrs)
-        later.encoding = {k: v for k, v in time.encoding.items() if k in ("units", "calendar")}
-        data = data.assign_coords({name: later})
-    history = f"predicted by spherule, a lead of {metadata['lead']}"
-    return data.assign_attrs(history=history)
+def _with_leads(data: "xr.Dataset", lead: Lead, steps: int) -> "xr.Dataset":
+    """The variables along a new dimension of leads; time says when they start."""
+    if LEAD in data.variables or LEAD in data.dims:
+        raise ValueError(f"the file has a {LEAD!r} of its own: predict one step, or rename it")
+    count = np.arange(1, steps + 1)
+    attributes = {"standard_name": "forecast_period"}
+    if lead.unit == "s":
+        values = count * np.timedelta64(round(lead.number * 1e9), "ns")
+    else:
+        values, attributes["units"] = count * round(lead.number), "months"
+    zero = np.zeros((), np.float32)  # shapes without memory: the writer asks for no values
+    fields = {
+        name: ((LEAD, *v.dims), np.broadcast_to(zero, (steps, *v.shape)), v.attrs)
+        for name, v in data.data_vars.items()
+    }
+    like = data.drop_vars(list(data.data_vars)).assign(fields)
+    like = like.assign_coords({LEAD: (LEAD, values, attributes)})
+    for name in NAMES:
+        if name in like.coords:
+            encoding = like[name].encoding
+            like[name].attrs["standard_name"] = "forecast_reference_time"
+            like[name].encoding = encoding
+    return like

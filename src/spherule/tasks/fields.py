@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from spherule import checks, ops
 from spherule.data import Statistics
+from spherule.data.field_files import Source
 from spherule.grids import Grid
 from spherule.models import Model
 from spherule.objectives import l1, l2, squared_l2
@@ -80,18 +81,22 @@ class FieldConfig(TaskConfig):
         self,
         model: Model,
         metadata: dict[str, Any],
-        source: Path,
+        source: Source,
         target: Path,
         *,
         device: torch.device,
+        steps: int = 1,
         log: Log = print,
     ) -> None:
-        """From a Zarr store or NetCDF file to one with the run's variables a lead later."""
+        """From a file of fields to one with the run's variables a lead later, or each of so many
+        leads.
+        """
         predict_fields(
             model,
             metadata,
             source,
             target,
+            steps=steps,
             allow_missing=self.allow_missing,
             device=device,
             log=log,
@@ -199,7 +204,7 @@ class FieldTask(Task):
             "units": list(self.units),
             "mean": list(self.statistics.mean),
             "std": list(self.statistics.std),
-            "lead": f"{self.lead:g}s",
+            "lead": f"{self.lead:.12g}s",
         }
 
     def example(self, model: Model) -> Example:

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
 from spherule.data import Statistics
-from spherule.data.forecast import ForecastDataset, duration
+from spherule.data.forecast import ForecastDataset
+from spherule.data.times import Lead
+from spherule.grids import Grid
 from spherule.tasks.fields import FieldConfig, FieldTask
 from spherule.train.batches import Repeated
 from spherule.train.task import Log
@@ -15,16 +15,21 @@ from spherule.train.task import Log
 
 @dataclass(frozen=True)
 class ForecastConfig(FieldConfig, task="forecast", title="Forecast"):
-    """Your own fields: a Zarr store or NetCDF file with time, latitude and longitude (or cells)."""
+    """Your own fields: NetCDF, Zarr or GRIB with time, latitude and longitude (or cells)."""
 
     data: Path | None = None
-    """The store or file."""
+    """A file, a Zarr store, a directory of files, a quoted pattern such as 'era5_*.nc', or an
+    address such as s3://bucket/era5.zarr."""
     variables: tuple[str, ...] = ()
-    """What is predicted."""
+    """What is predicted: z500, or z@500 for a level; z alone means all levels that it has."""
     static: tuple[str, ...] = ()
     """Fields without time that the model sees too, such as orography."""
     lead: str = "6h"
-    """From input to target: 6h, 30min, 1d."""
+    """From input to target: 6h, 30min, 1d, 1mo, 1step."""
+    grid: str | None = None
+    """Train on another grid than the data's, such as H64, O96 or gauss:64x128."""
+    repair: bool = False
+    """Leave out a last column that repeats the first, and take rows without the poles as rings."""
     missing: Literal["refuse", "mask"] = "refuse"
     """Missing values: an error, or left out of loss and metrics."""
     training_part: float = 0.8
@@ -34,7 +39,11 @@ class ForecastConfig(FieldConfig, task="forecast", title="Forecast"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        duration(self.lead)
+        Lead.parse(self.lead)
+        if twice := sorted({n for n in self.variables if self.variables.count(n) > 1}):
+            raise ValueError(f"variables: {', '.join(twice)} given more than once")
+        if self.grid is not None:
+            Grid.from_name(self.grid)
         if not 0 < self.training_part < self.validation_ends < 1:
             raise ValueError(
                 f"training_part={self.training_part}, validation_part={self.validation_part}: "
@@ -51,10 +60,13 @@ class ForecastConfig(FieldConfig, task="forecast", title="Forecast"):
     ) -> "ForecastTask":
         if self.data is None or not self.variables:
             raise ValueError(
-                "forecast needs your data: --data my.zarr --variables z500 t850 (a Zarr store or "
-                "NetCDF file with dimensions time, latitude, longitude, or time and cell)"
+                "forecast needs your data: --data my.zarr --variables z500 t850 (NetCDF, Zarr or "
+                "GRIB with dimensions time, latitude, longitude, or time and cell)"
             )
-        return ForecastTask(self, metadata)
+        task = ForecastTask(self, metadata)
+        if note := task.layout.match.note:
+            log(f"note: {note}")
+        return task
 
     @property
     def allow_missing(self) -> bool:
@@ -86,16 +98,21 @@ class ForecastTask(FieldTask):
             config,
             static=training.static,
         )
-        self.static_statistics = training.static_statistics
+        self.static_statistics, self.layout = training.static_statistics, training.layout
         self.training, self.samples = Repeated(training), len(training)
         validation, test = self._held_out((a, b)), self._held_out((b, 1.0))
         self.validation, self.validation_samples = validation, len(validation)
-        self.test, self.test_samples = test, len(test)
-        self.lead = float(training.lead / np.timedelta64(1, "s"))
+        self.test: ForecastDataset = test
+        self.test_samples = len(test)
+        self.lead, self._months = training.seconds, training.lead.unit == "mo"
 
     def metadata(self) -> dict[str, Any]:
+        lead = {"lead": self.config.lead} if self._months else {}
         return {
             **super().metadata(),
+            **lead,
+            "resampled": self.layout.target is not None,
+            "repair": self.config.repair,
             "static": list(self.config.static),
             "static_mean": list(self.static_statistics.mean),
             "static_std": list(self.static_statistics.std),
@@ -106,11 +123,15 @@ class ForecastTask(FieldTask):
             "data": str(self.config.data),
             "variables": list(self.config.variables),
             "lead": self.config.lead,
+            "grid": self.grid.name,
             "from": self.config.validation_ends,
             "missing": self.config.missing,
             "mean": list(self.statistics.mean),
             "std": list(self.statistics.std),
         }
+
+    def longest(self) -> int:
+        return self.test.longest((self.config.validation_ends, 1.0))
 
     def trajectories(self, leads: int) -> ForecastDataset:
         return self._held_out((self.config.validation_ends, 1.0), leads)
@@ -133,6 +154,8 @@ class ForecastTask(FieldTask):
             lead=self.config.lead,
             leads=leads,
             part=part,
+            grid=None if self.config.grid is None else Grid.from_name(self.config.grid),
+            repair=self.config.repair,
             missing=self.config.missing,
             statistics=statistics,
             static_statistics=static_statistics,

@@ -156,6 +156,10 @@ class Task(ABC):
         """A forecast a lead ahead."""
         raise NotImplementedError
 
+    def longest(self) -> int | None:
+        """How many leads test samples can be followed; None: any number."""
+        return None
+
     def trajectories(self, leads: int) -> Any:
         """The test samples with so many targets, each a lead after the one before."""
         raise NotImplementedError

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spherule.data.forecast import Layout, open_fields
+from spherule.data.field_files import open_fields
+from spherule.data.layout import Layout
 from spherule.data.panoramas import FORMAT, PanoramaDataset
 from spherule.tasks.panoramas import room_globe
 from spherule.train.scene import Frames, Globe, Variable

@@ -1,0 +1,109 @@
+"""Where a user's arrays lie on the sphere.
+
+Whatever the order of latitudes and the origin of longitudes, fields are brought into the order of
+the grid that `Grid.match` recognises, and go back into the user's own.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from spherule import ops
+from spherule.grids import Grid
+from spherule.grids.match import Match
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+LATITUDES, LONGITUDES = ("latitude", "lat"), ("longitude", "lon")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The dimensions of space, the way to our grid, and from there to another if one is wanted."""
+
+    dims: tuple[str, ...]
+    match: Match
+    target: Grid | None = None
+
+    @classmethod
+    def of(
+        cls, data: "xr.Dataset", *, repair: bool = False, target: Grid | None = None
+    ) -> "Layout":
+        """Recognise it from the coordinates of latitude and longitude in degrees. Fields are read
+        on `target` where that is given: averaged over its cells if it is the coarser.
+        """
+        latitude, longitude = (
+            _coordinate(data, names, unit)
+            for names, unit in ((LATITUDES, "degrees_north"), (LONGITUDES, "degrees_east"))
+        )
+        dims = tuple(dict.fromkeys((*latitude.dims, *longitude.dims)))
+        lat, lon = latitude.values, longitude.values
+        if lat.ndim == lon.ndim == 2 and latitude.dims == longitude.dims:
+            if np.ptp(lat, axis=1).max() or np.ptp(lon, axis=0).max():
+                raise ValueError(
+                    f"{latitude.name} and {longitude.name} vary along both of {latitude.dims}: the "
+                    "grid is curvilinear. Bring it onto rings first, with CDO's remapbil or xESMF"
+                )
+            lat, lon = lat[:, 0], lon[0]
+        elif lat.ndim != 1 or lon.ndim != 1:
+            raise ValueError(
+                f"{latitude.name} has dimensions {latitude.dims}: expected latitude and longitude "
+                "along an axis each, or both along one of cells"
+            )
+        bounds = data.variables.get(latitude.attrs.get("bounds"))
+        match = Grid.match(
+            lat, lon, bounds=None if bounds is None else bounds.values, repair=repair
+        )
+        return cls(tuple(map(str, dims)), match, None if target == match.grid else target)
+
+    @property
+    def grid(self) -> Grid:
+        """That fields are read on."""
+        return self.target or self.match.grid
+
+    def read(self, variable: "xr.DataArray") -> NDArray[np.float32]:
+        """A variable as (*other dimensions, *grid.shape)."""
+        lacking = [d for d in self.dims if d not in variable.dims]
+        if lacking:
+            raise ValueError(f"{variable.name} has dimensions {variable.dims}, not {self.dims}")
+        values = variable.transpose(..., *self.dims).values
+        with np.errstate(over="ignore"):  # what float32 can't hold is refused as infinite
+            single = np.ascontiguousarray(values, dtype=np.float32)
+        if np.isinf(single).any():
+            count = int(np.count_nonzero(np.isinf(single)))
+            raise ValueError(
+                f"{variable.name} has {count} infinite values of {single.size}, or beyond float32's"
+                " range; mark them as missing, or mend them"
+            )
+        mine = self.match.to_grid(single)
+        return mine if self.target is None else _resampled(mine, self.match.grid, self.target)
+
+    def unread(self, values: NDArray[np.float32], dims: Sequence[str]) -> NDArray[np.float32]:
+        """The inverse: values (*others, *grid.shape) in the user's order of points, as `dims`."""
+        order = [d for d in dims if d not in self.dims] + list(self.dims)
+        if self.target is not None:
+            values = _resampled(values, self.target, self.match.grid)
+        mine = self.match.from_grid(values)
+        return np.moveaxis(mine, range(mine.ndim), [dims.index(d) for d in order])
+
+
+def _resampled(u: NDArray[np.float32], source: Grid, target: Grid) -> NDArray[np.float32]:
+    mode: Literal["conservative", "bilinear"]
+    mode = "conservative" if target.size < source.size else "bilinear"
+    return ops.resample(torch.from_numpy(u), source, target, mode=mode).numpy()
+
+
+def _coordinate(data: "xr.Dataset", names: tuple[str, ...], unit: str) -> Any:
+    for name in names:
+        if name in data.variables:
+            return data[name]
+    for other in data.variables:
+        if data[other].attrs.get("units") == unit:
+            return data[other]
+    there = ", ".join(map(str, data.variables))
+    raise ValueError(f"no coordinate {' or '.join(names)} (or with units {unit}) among {there}")

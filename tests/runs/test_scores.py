@@ -1,0 +1,87 @@
+"""Scores by hand: what a forecast is worth in its variables' own units."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spherule.data.field_files import open_fields
+from spherule.models import TransformerConfig
+from spherule.runs import Run, roll_out, score, train
+from spherule.runs.scores import FORECASTS
+from spherule.tasks import ForecastConfig
+from spherule.train import RunConfig, TrainingConfig
+from tests.fields import era5_like
+from tests.tiny import silent
+
+xr = pytest.importorskip("xarray")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Run:
+    directory = tmp_path_factory.mktemp("scores")
+    era5_like("era5", times=30).to_netcdf(directory / "mine.nc", engine="h5netcdf")
+    config = RunConfig(
+        ForecastConfig(data=directory / "mine.nc", variables=("z", "t"), lead="1h"),
+        TransformerConfig(width=8, depth=1),  # without a skip: an hour of training is not enough
+        TrainingConfig(epochs=1, batch=4),
+    )
+    return Run.open(train(config, directory / "run", log=silent))
+
+
+def test_scores_are_those_of_their_definitions(run: Run) -> None:
+    found = score(run)
+    task = run.task()
+    data, grid = open_fields(task.config.data), task.grid
+    z = task.layout.read(data["z"]).astype(np.float64)
+    weights = grid.weights / grid.weights.sum()
+    climate = z[1:24].mean(0)  # targets of the first 24 times
+    first = 27  # the last tenth
+    truth, still = z[first + 1 :], z[first:-1]
+    assert found.samples == len(truth) == 2
+    wanted = {"persistence": still, "climatology": np.broadcast_to(climate, truth.shape)}
+    for name, forecast in wanted.items():
+        f, error = FORECASTS.index(name), forecast - truth
+        assert found.rmse[f, 0] == pytest.approx(
+            np.sqrt((weights * error**2).sum((1, 2)).mean()), rel=1e-4
+        )
+        assert found.bias[f, 0] == pytest.approx((weights * error).sum((1, 2)).mean(), rel=1e-2)
+    a, b = still - climate, truth - climate
+    acc = (weights * a * b).sum((1, 2)) / np.sqrt(
+        (weights * a**2).sum((1, 2)) * (weights * b**2).sum((1, 2))
+    )
+    assert found.acc[FORECASTS.index("persistence"), 0] == pytest.approx(acc.mean(), rel=1e-3)
+    assert np.isnan(found.acc[FORECASTS.index("climatology")]).all()
+    assert found.rmse[FORECASTS.index("linear"), 0] < found.rmse[FORECASTS.index("persistence"), 0]
+
+
+def test_a_model_that_loses_to_persistence_says_so(run: Run) -> None:
+    found = score(run)
+    worse = found.rmse[0] > found.rmse[FORECASTS.index("persistence")]
+    assert worse.any()
+    said = [s for s in found.losses() if "loses to persistence" in s]
+    assert len(said) == worse.sum()
+
+
+def test_scores_are_files_that_others_read(run: Run, tmp_path: Path) -> None:
+    found = score(run, samples=1)
+    found.save(tmp_path / "scores.json")
+    found.save(tmp_path / "scores.nc")
+    values = json.loads((tmp_path / "scores.json").read_text())
+    assert values["variables"]["z"]["persistence"]["rmse"] == found.rmse[1, 0]
+    assert values["variables"]["z"]["climatology"]["acc"] is None
+    data = xr.open_dataset(tmp_path / "scores.nc", engine="h5netcdf")
+    assert float(data.rmse.sel(forecast="persistence", variable="z")) == found.rmse[1, 0]
+    assert data.units.values.tolist() == ["m2 s-2", "K"]
+    with pytest.raises(ValueError, match=r"ends in \.json or \.nc"):
+        found.save(tmp_path / "scores.txt")
+
+
+def test_a_rollout_ends_where_the_data_do_and_says_how_far(run: Run) -> None:
+    said: list[str] = []
+    rollout = roll_out(run, 100, samples=1, log=said.append)
+    assert rollout.leads == 2
+    assert said == [
+        "note: the test data can be followed for 2 h, not for 4.167 d; the rollout ends there"
+    ]
