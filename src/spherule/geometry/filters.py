@@ -85,7 +85,7 @@ class Stencil:
             "out_shape": self.out_grid.shape,
             "pairs": pairs,
             "nonzeros": pairs.nonzeros,
-            "period": int(pairs.period[0]) if regular else 1,
+            "period": int(pairs.period[0]) if regular and self.out_grid.size else 1,
         }.items():
             object.__setattr__(self, name, value)
 
