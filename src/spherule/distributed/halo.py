@@ -3,6 +3,8 @@
 from collections.abc import Callable
 
 import numpy as np
+import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from spherule.distributed.collectives import hand_out
@@ -38,6 +40,15 @@ class Halo:
             return x
         dim %= x.ndim
         return hand_out(x, dim, dim, *self._where)
+
+    def of_both(
+        self, k: Float[Tensor, "batch heads points dim"], v: Float[Tensor, "batch heads points dv"]
+    ) -> tuple[Tensor, Tensor]:
+        """Of keys and values in one exchange."""
+        if self._where is None:
+            return k, v
+        seen_k, seen_v = self(torch.cat([k, v], -1), 2).split([k.shape[-1], v.shape[-1]], -1)
+        return seen_k, seen_v
 
 
 def disk_halo(source: Place, target: Place, radius: float | None) -> Halo:

@@ -45,9 +45,7 @@ def order_runs(lmax: int, ranks: int) -> list[list[int]]:
     """The orders of each rank. Order m has lmax + 1 - m degrees, so m goes with lmax - m."""
     pairs = [sorted({m, lmax - m}) for m in range(lmax // 2 + 1)]
     ends = [len(pairs) * rank // ranks for rank in range(ranks + 1)]
-    return [
-        sum(pairs[first:last], []) for first, last in zip(ends[:-1], ends[1:], strict=True)
-    ]
+    return [sum(pairs[first:last], []) for first, last in zip(ends[:-1], ends[1:], strict=True)]
 
 
 def _where(shards: Shards, lmax: int) -> tuple[list[int], list[int], str]:
@@ -77,7 +75,5 @@ def _analysis_of(
 
 
 @table(maxsize=24)
-def _synthesis_of(
-    shards: Shards, lmax: int, dtype: torch.dtype, device: torch.device
-) -> Tensor:
+def _synthesis_of(shards: Shards, lmax: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     return _synthesis(SCALAR, shards.grid, lmax, dtype, device)[_own_orders(shards, lmax)]

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from spherule import checks
+from spherule.distributed import Place, Shards
 from spherule.grids import Grid
 from spherule.grids.serial import as_grid
 from spherule.models.config import ModelConfig
@@ -74,11 +75,11 @@ class Model(Placed):
         """
         return None
 
-    def on(self: AnyModel, *grids: Grid | str) -> AnyModel:
-        """The same operator, with the same Parameters, on another grid: all cutoffs stay what they
-        are. Inner grids are derived from it, or follow it.
+    def on(self: AnyModel, *grids: Place | str) -> AnyModel:
+        """The same operator, with the same Parameters, on another grid or on shards of one: all
+        cutoffs stay what they are. Inner grids are derived from it, or follow it.
         """
-        return super().on(*map(as_grid, grids))
+        return super().on(*(g if isinstance(g, Shards) else as_grid(g) for g in grids))
 
     def place(self, *grids: Any) -> None:
         super().place(*grids)

@@ -1,9 +1,10 @@
 """The layers that a config chooses."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 from torch import nn
 
+from spherule.distributed import Shards
 from spherule.geometry.filters import default_cutoff
 from spherule.grids import Grid
 from spherule.models.config import GeometryConfig, NetworkConfig
@@ -23,8 +24,10 @@ from spherule.nn import (
     SphericalInstanceNorm,
 )
 
+AnyPlace = TypeVar("AnyPlace", Grid, Shards)
 
-def coarser(grid: Grid) -> Grid:
+
+def coarser(grid: AnyPlace) -> AnyPlace:
     """Half the resolution; the coarsest grid of a family stays what it is."""
     return grid if grid.coarsest else grid.coarsen()
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 
 from spherule import checks
+from spherule.distributed import Place
 from spherule.grids import Grid
 from spherule.models.config import GeometryConfig, check_cutoff, check_width
 from spherule.models.layers import (
@@ -118,7 +119,7 @@ class Transformer(Network):
             return self.decoder.after(self.upsample, latent)
         return self.decoder(self.upsample(latent))
 
-    def place(self, grid: Grid, latent_grid: Grid | None = None) -> None:
+    def place(self, grid: Place, latent_grid: Place | None = None) -> None:
         latent = coarser(grid) if latent_grid is None else latent_grid
         self.grid, self.config = grid, replace(self.config, latent_grid=latent.name)
         place(self.encoder, grid, latent)

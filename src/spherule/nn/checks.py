@@ -2,10 +2,10 @@
 
 from torch import Tensor, nn
 
-from spherule.grids import Grid
+from spherule.distributed import Place
 
 
-def flat_field(layer: nn.Module, name: str, x: Tensor, channels: int, grid: Grid) -> Tensor:
+def flat_field(layer: nn.Module, name: str, x: Tensor, channels: int, grid: Place) -> Tensor:
     """(batch, channels, *grid.shape) as (batch, channels, points), or an error that says who wants
     what.
     """

@@ -5,6 +5,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from spherule.distributed import Place, own
 from spherule.geometry.harmonics import real_harmonics
 from spherule.grids import Grid
 from spherule.nn.placed import Bound, Placed
@@ -27,8 +28,8 @@ class SpectralEmbedding(_Embedding):
         self.channels = channels
         self.place(grid)
 
-    def place(self, grid: Grid) -> None:
-        table = real_harmonics(self.channels, grid).reshape(self.channels, *grid.shape)
+    def place(self, grid: Place) -> None:
+        table = real_harmonics(self.channels, own(grid)).reshape(self.channels, *grid.shape)
         self.set_table("embedding", torch.tensor(table, device="cpu").float())
 
 

@@ -12,8 +12,8 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from spherule.checks import number
-from spherule.grids import Grid
-from spherule.objectives.areas import area_weights, flat_mask, flat_pair, mean_over, ratio
+from spherule.distributed import Place
+from spherule.objectives.areas import area_weights, flat_mask, flat_pair, mean_over, ratio, total
 from spherule.objectives.derivatives import eroded, shear, slope
 from spherule.ops.checks import require_points
 
@@ -21,7 +21,7 @@ from spherule.ops.checks import require_points
 def l1(
     prediction: Float[Tensor, "batch channels ..."],
     target: Float[Tensor, "batch channels ..."],
-    grid: Grid,
+    grid: Place,
     *,
     mask: Bool[Tensor, "..."] | None = None,
 ) -> Float[Tensor, "batch"]:
@@ -33,7 +33,7 @@ def l1(
 def squared_l2(
     prediction: Float[Tensor, "batch channels ..."],
     target: Float[Tensor, "batch channels ..."],
-    grid: Grid,
+    grid: Place,
     *,
     mask: Bool[Tensor, "..."] | None = None,
 ) -> Float[Tensor, "batch"]:
@@ -45,7 +45,7 @@ def squared_l2(
 def l2(
     prediction: Float[Tensor, "batch channels ..."],
     target: Float[Tensor, "batch channels ..."],
-    grid: Grid,
+    grid: Place,
     *,
     mask: Bool[Tensor, "..."] | None = None,
 ) -> Float[Tensor, "batch"]:
@@ -60,7 +60,7 @@ def l2(
 def sobolev(
     prediction: Float[Tensor, "batch channels ..."],
     target: Float[Tensor, "batch channels ..."],
-    grid: Grid,
+    grid: Place,
     *,
     mask: Bool[Tensor, "..."] | None = None,
 ) -> Float[Tensor, "batch"]:
@@ -79,7 +79,7 @@ def sobolev(
 def depth_loss(
     prediction: Float[Tensor, "batch channels ..."],
     target: Float[Tensor, "batch channels ..."],
-    grid: Grid,
+    grid: Place,
     *,
     mask: Bool[Tensor, "..."] | None = None,
     sobolev_weight: float = 0.1,
@@ -94,7 +94,7 @@ def depth_loss(
 def cross_entropy(
     logits: Float[Tensor, "batch classes ..."],
     labels: Int64[Tensor, "batch ..."],
-    grid: Grid,
+    grid: Place,
     *,
     mask: Bool[Tensor, "..."] | None = None,
     class_weights: Float[Tensor, "classes"] | None = None,
@@ -137,11 +137,11 @@ def cross_entropy(
     )
     area = area_weights(grid, scores.dtype, scores.device) * counts
     shares = area if weights is None else area * weights[flat.where(counts, 0)]
-    return ratio((entropy * area).sum(-1), shares.sum(-1))
+    return ratio(total(entropy * area, grid), total(shares, grid))
 
 
 def _error(
-    prediction: Tensor, target: Tensor, grid: Grid, mask: Tensor | None
+    prediction: Tensor, target: Tensor, grid: Place, mask: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:
     """prediction - target, (batch, channels, points), 0 where hidden, and the mask."""
     prediction, target = flat_pair(prediction, target, grid)

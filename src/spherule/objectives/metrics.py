@@ -7,8 +7,8 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from spherule.checks import integer
-from spherule.grids import Grid
-from spherule.objectives.areas import area_weights, flat_mask, ratio
+from spherule.distributed import Place, summed
+from spherule.objectives.areas import area_weights, flat_mask, ratio, total
 from spherule.ops.checks import require_points
 
 
@@ -16,7 +16,7 @@ def confusion(
     predicted: Int64[Tensor, "batch ..."] | Float[Tensor, "batch classes ..."],
     labels: Int64[Tensor, "batch ..."],
     classes: int,
-    grid: Grid,
+    grid: Place,
     *,
     mask: Bool[Tensor, "..."] | None = None,
     ignore: int | None = None,
@@ -53,15 +53,15 @@ def confusion(
         if outside.any():
             raise ValueError(f"{name}: {int(values[outside][0])} is no class of {classes}")
     area = area_weights(grid, torch.float64, true.device) * counts
-    area = ratio(area, area.sum(1, keepdim=True))
+    area = ratio(area, total(area, grid)[:, None])
     sample = torch.arange(batch, device=true.device)[:, None]
     place = torch.where(counts, (sample * classes + true) * classes + predicted, 0)
-    total = torch.bincount(place.flatten(), area.flatten(), minlength=batch * classes**2)
-    matrix = total.reshape(batch, classes, classes)
+    areas = torch.bincount(place.flatten(), area.flatten(), minlength=batch * classes**2)
+    matrix = areas.reshape(batch, classes, classes)
     if scores is not None:
         broken = (scores.isnan().any(1).flatten(1) & counts).any(1)
         matrix = matrix.masked_fill(broken[:, None, None], math.nan)
-    return matrix
+    return summed(matrix, grid)
 
 
 def pixel_accuracy(
