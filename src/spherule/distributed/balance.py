@@ -18,7 +18,9 @@ def ring_work(grid: Grid, cutoff: float) -> NDArray[np.float64]:
     key = np.arange(query.size) - np.repeat(table.pairs[:-1] - table.first, meets)
     # On average over the queries of a ring, an arc holds as many keys as it is long.
     arc = np.minimum(table.reach / (UNIT * grid.nphi[query]), grid.nphi[key])
-    return np.bincount(query, arc * grid.nphi[query], minlength=grid.nrings)
+    pairs: NDArray[np.float64] = np.zeros(grid.nrings)
+    np.add.at(pairs, query, arc * grid.nphi[query])
+    return pairs
 
 
 def even_runs(work: NDArray[np.float64], ranks: int) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ def hand_out(
     """Rank r gets x[give[2r]:give[2r + 1]] along dimension `split`. What comes, `take[r]` long
     from rank r, is joined in the order of ranks along `join`.
     """
-    peers = _resolve_process_group(group)
+    peers = _group(group)
     spans = _spans(give)
     shape = list(x.shape)
     shape[split] = spans[peers.rank()][1] - spans[peers.rank()][0]
@@ -35,7 +35,7 @@ def hand_back(
     """The adjoint of `hand_out`, for an x of `size` along `split`: what comes back for one place
     is added up in the order of ranks.
     """
-    peers = _resolve_process_group(group)
+    peers = _group(group)
     spans = _spans(give)
     starts = [0, *accumulate(take)]
     shape = list(y.shape)
@@ -55,8 +55,12 @@ def sum_ranks(x: Tensor, group: str, shared: bool) -> Tensor:
     loss, and its gradient counts once; else each goes its own way, and all their gradients do.
     """
     total = x.clone(memory_format=torch.contiguous_format)
-    dist.all_reduce(total, group=_resolve_process_group(group))
+    dist.all_reduce(total, group=_group(group))
     return total
+
+
+def _group(name: str) -> dist.ProcessGroup:
+    return _resolve_process_group(name)  # type: ignore[arg-type]
 
 
 def _spans(give: list[int]) -> list[tuple[int, int]]:
@@ -82,7 +86,7 @@ def _exchanged(
 
 @hand_out.register_fake
 def _(x: Tensor, split: int, join: int, give: list[int], take: list[int], group: str) -> Tensor:
-    me, shape = _resolve_process_group(group).rank(), list(x.shape)
+    me, shape = _group(group).rank(), list(x.shape)
     shape[split] = give[2 * me + 1] - give[2 * me]
     shape[join] = sum(take)
     return x.new_empty(shape)
@@ -93,7 +97,7 @@ def _(
     y: Tensor, split: int, join: int, give: list[int], take: list[int], size: int, group: str
 ) -> Tensor:
     shape = list(y.shape)
-    shape[join] = take[_resolve_process_group(group).rank()]
+    shape[join] = take[_group(group).rank()]
     shape[split] = size
     return y.new_empty(shape)
 

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from spherule.distributed.collectives import hand_out
-from spherule.distributed.shards import Place, Runs, Shards, point_runs
+from spherule.distributed.shards import Place, Runs, Shards, point_runs, whole
 from spherule.geometry.arcs import RIM
 from spherule.grids import Grid
 
@@ -55,7 +55,7 @@ def disk_halo(source: Place, target: Place, radius: float | None) -> Halo:
     """All within a radius of the target's points; None is the whole sphere."""
 
     def around(north: float, south: float) -> tuple[int, int]:
-        theta = source.grid.theta
+        theta = whole(source).theta
         if radius is None:
             return 0, theta.size
         # One ring too many is no harm, one too few is.
@@ -70,7 +70,7 @@ def ring_halo(source: Place, target: Place) -> Halo:
     """The rings next to the target's points on either side, and those at the same latitude."""
 
     def around(north: float, south: float) -> tuple[int, int]:
-        theta = source.grid.theta
+        theta = whole(source).theta
         first = int(np.searchsorted(theta, north, side="left")) - 1
         last = int(np.searchsorted(theta, south, side="right"))
         return min(max(first, 0), theta.size - 1), min(last + 1, theta.size)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -70,7 +71,7 @@ class Shards:
         else:
             work = self.grid.nphi.astype(np.float64)
         bounds = even_runs(work, self.ranks)
-        return tuple(zip(bounds[:-1], bounds[1:], strict=True))
+        return tuple(pairwise(bounds))
 
     @cached_property
     def rings(self) -> slice:
@@ -119,7 +120,7 @@ class Shards:
 
     def gather(self, part: Shaped[Tensor, "..."]) -> Shaped[Tensor, "..."]:
         """The field of all ranks' parts (..., *shape), on each of them."""
-        require_points("part", part, self)
+        require_points("part", part, self.part)
         flat = part.flatten(part.ndim - len(self.shape))
         give = [0, flat.shape[-1]] * self.ranks
         take = [b - a for a, b in point_runs(self.grid, self.runs)]

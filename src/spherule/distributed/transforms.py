@@ -3,6 +3,8 @@ colatitudes, with one exchange between. Coefficients are pairs of real numbers, 
 orders only: `[..., l, own orders, 2]`.
 """
 
+from itertools import chain, pairwise
+
 import torch
 from torch import Tensor
 
@@ -45,7 +47,7 @@ def order_runs(lmax: int, ranks: int) -> list[list[int]]:
     """The orders of each rank. Order m has lmax + 1 - m degrees, so m goes with lmax - m."""
     pairs = [sorted({m, lmax - m}) for m in range(lmax // 2 + 1)]
     ends = [len(pairs) * rank // ranks for rank in range(ranks + 1)]
-    return [sum(pairs[first:last], []) for first, last in zip(ends[:-1], ends[1:], strict=True)]
+    return [list(chain(*pairs[first:last])) for first, last in pairwise(ends)]
 
 
 def _where(shards: Shards, lmax: int) -> tuple[list[int], list[int], str]:
@@ -59,7 +61,7 @@ def _where(shards: Shards, lmax: int) -> tuple[list[int], list[int], str]:
 @table(maxsize=64)
 def _all_orders(shards: Shards, lmax: int, device: torch.device) -> Tensor:
     """Rank by rank."""
-    return torch.tensor(sum(order_runs(lmax, shards.ranks), []), device=device)
+    return torch.tensor([*chain(*order_runs(lmax, shards.ranks))], device=device)
 
 
 def _own_orders(shards: Shards, lmax: int) -> list[int]:

@@ -232,8 +232,15 @@ class Grid:
         if self.whole is not None:
             first = int(self.name[self.name.rindex("[") + 1 : self.name.rindex(":")])
             return self.whole.part(first + start, first + stop)
-        rings = (a[start:stop] for a in (self.theta, self.nphi, self.phi0, self.ring_weights))
-        return Grid(*rings, f"{self.name}[{start}:{stop}]", self)
+        run = slice(start, stop)
+        return Grid(
+            self.theta[run],
+            self.nphi[run],
+            self.phi0[run],
+            self.ring_weights[run],
+            f"{self.name}[{start}:{stop}]",
+            self,
+        )
 
     @property
     def nrings(self) -> int:

@@ -27,6 +27,8 @@ class Model(Placed):
     """A map from fields (batch, in_channels, *grid.shape) to (batch, out_channels, *grid.shape)."""
 
     Config: ClassVar[type[ModelConfig]]
+    grid: Any
+    """Where it lives: a grid, or shards of one."""
     config: Any
     """What was built: the config with all grids and radii filled in."""
 

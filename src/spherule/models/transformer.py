@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from spherule import checks
 from spherule.distributed import Place
 from spherule.grids import Grid
+from spherule.grids.serial import as_grid
 from spherule.models.config import GeometryConfig, check_cutoff, check_width
 from spherule.models.layers import (
     attention_cutoff,
@@ -88,7 +89,7 @@ class Transformer(Network):
         self, config: TransformerConfig, grid: Grid | str, in_channels: int, out_channels: int
     ) -> None:
         super().__init__(config, grid, in_channels, out_channels)
-        config, grid = self.config, self.grid
+        config, grid = self.config, as_grid(grid)
         assert config.latent_grid is not None
         latent = Grid.from_name(config.latent_grid)
         width, cutoff = config.width, config.convolution_cutoff

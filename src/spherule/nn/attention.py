@@ -1,6 +1,7 @@
 """Attention as layers: projections around the ops."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -24,6 +25,10 @@ class SphericalAttention(Placed):
     `context_channels` that of the context; each is `channels` by default. `dropout` drops attention
     weights; only global attention forms them, at the price of torch's slower kernel.
     """
+
+    grid: Any
+    """A grid, or shards of one; so is `query_grid`."""
+    query_grid: Any
 
     def __init__(
         self,

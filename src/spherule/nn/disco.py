@@ -53,7 +53,8 @@ class DiscoConv(Placed):
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
         # Geometry is not state: it is shared between layers, and no part of checkpoints.
         self.stencil = Stencil.hats(grid, out_grid, cutoff=cutoff, radii=radii, angles=angles)
-        self.grid, self.halo = grid, disk_halo(grid, grid, None)
+        self.grid: Place = grid
+        self.halo = disk_halo(grid, grid, None)
         shape = (out_channels, in_channels // groups, self.stencil.basis)
         self.weight = nn.Parameter(torch.empty(shape))
         self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
@@ -88,9 +89,8 @@ class DiscoConv(Placed):
         mixing = self.weight.transpose(1, 2).reshape(out_channels * hats, in_channels)
         parts = upsample(mix_channels(x.flatten(2), mixing).unflatten(-1, x.shape[2:]))
         each_its_hat = torch.eye(hats, dtype=parts.dtype, device=parts.device)
-        y = ops.disco(
-            self._seen(parts), each_its_hat.expand(out_channels, hats, hats), self.stencil
-        )
+        weight = each_its_hat.expand(out_channels, hats, hats)
+        y = ops.disco(self._seen(parts), weight, self.stencil)
         return self._biased(y)
 
     def place(self, grid: Place, out_grid: Place | None = None) -> None:
@@ -101,7 +101,8 @@ class DiscoConv(Placed):
                 f"{s.out_grid!r}"
             )
         out_grid = grid if out_grid is None else out_grid
-        self.grid, self.halo = grid, disk_halo(grid, out_grid, s.cutoff)
+        self.grid = grid
+        self.halo = disk_halo(grid, out_grid, s.cutoff)
         self.stencil = Stencil.hats(
             self.halo.seen, own(out_grid), cutoff=s.cutoff, radii=s.radii, angles=s.angles
         )

@@ -13,7 +13,7 @@ def flat_pair(prediction: Tensor, target: Tensor, grid: Place) -> tuple[Tensor, 
     least.
     """
     for name, u in (("prediction", prediction), ("target", target)):
-        require_points(name, u, grid)
+        require_points(name, u, own(grid))
         if u.ndim != 2 + len(grid.shape):
             raise ValueError(f"{name}: expected (batch, channels, ...), got {tuple(u.shape)}")
         if not u.is_floating_point():
@@ -34,7 +34,7 @@ def flat_mask(mask: Tensor | None, batch: int, channels: int, grid: Place) -> Te
     """
     if mask is None:
         return None
-    require_points("mask", mask, grid)
+    require_points("mask", mask, own(grid))
     if mask.dtype != torch.bool:
         raise TypeError(f"mask: expected bool, True where a point counts, got {mask.dtype}")
     lead = mask.shape[: mask.ndim - len(grid.shape)]

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from spherule.checks import number
-from spherule.distributed import Place
+from spherule.distributed import Place, own
 from spherule.objectives.areas import area_weights, flat_mask, flat_pair, mean_over, ratio, total
 from spherule.objectives.derivatives import eroded, shear, slope
 from spherule.ops.checks import require_points
@@ -107,8 +107,8 @@ def cross_entropy(
     labelled `ignore` do not count.
     """
     number("label_smoothing", label_smoothing, low=0, high=1)
-    require_points("logits", logits, grid)
-    require_points("labels", labels, grid)
+    require_points("logits", logits, own(grid))
+    require_points("labels", labels, own(grid))
     batch, classes = logits.shape[:2]
     if logits.ndim != 2 + len(grid.shape) or labels.shape != (batch, *grid.shape):
         raise ValueError(

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from spherule.checks import integer
-from spherule.distributed import Place, summed
+from spherule.distributed import Place, own, summed
 from spherule.objectives.areas import area_weights, flat_mask, ratio, total
 from spherule.ops.checks import require_points
 
@@ -28,7 +28,7 @@ def confusion(
     not labelled `ignore` a matrix sums to 1, and to 0 where nothing is left.
     """
     for name, values in (("predicted", predicted), ("labels", labels)):
-        require_points(name, values, grid)
+        require_points(name, values, own(grid))
     integer("classes", classes, low=1)
     scores = predicted if predicted.is_floating_point() else None
     wanted = labels.shape if scores is None else (labels.shape[0], classes, *grid.shape)
