@@ -21,10 +21,10 @@ demo: $(SETUP)
 	$(BIN)/spherule demo --out out/demo
 
 test: $(SETUP)
-	$(BIN)/pytest -m "not slow and not browser" -n 2
+	$(BIN)/pytest -m "not slow and not browser" -n 2 --dist loadgroup
 
 test-all: $(SETUP)
-	$(BIN)/pytest -m "not browser" -n 2
+	$(BIN)/pytest -m "not browser" -n 2 --dist loadgroup
 
 # Pages in Chromium, which must be installed; it renders WebGL2 without a GPU.
 test-browser: $(SETUP) $(VENV)/.browser

@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 
-from spherule import data, geometry, grids, models, nn, objectives, ops, pde, rooms
+from spherule import data, distributed, geometry, grids, models, nn, objectives, ops, pde, rooms
 from spherule.geometry import Neighborhood
 from spherule.grids import Grid
 from spherule.ops import equivariance_error
@@ -13,6 +13,7 @@ __all__ = [
     "Neighborhood",
     "__version__",
     "data",
+    "distributed",
     "equivariance_error",
     "geometry",
     "grids",

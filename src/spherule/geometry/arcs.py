@@ -109,7 +109,7 @@ def disk_table(query: Grid, key: Grid, cutoff: float, edge_width: float) -> ArcT
     return ArcTable(
         _rings(query),
         _rings(key),
-        first=np.argmax(met, axis=1),
+        first=np.argmax(met, axis=1) if met.size else np.zeros(meets.size, np.int64),
         pairs=pairs,
         shift=shift,
         reach=reach,

@@ -85,7 +85,7 @@ class Stencil:
             "out_shape": self.out_grid.shape,
             "pairs": pairs,
             "nonzeros": pairs.nonzeros,
-            "period": int(pairs.period[0]) if regular else 1,
+            "period": int(pairs.period[0]) if regular and self.out_grid.size else 1,
         }.items():
             object.__setattr__(self, name, value)
 
@@ -140,7 +140,7 @@ class Stencil:
         # A rule that weighs a pole 0 keeps it in, infinitely light: it counts only under a hat that
         # has no other points, as the centre one at the pole itself.
         weights = self.in_grid.ring_weights
-        weights = np.where(weights > 0, weights, 1e-30 * weights.max())
+        weights = np.where(weights > 0, weights, 1e-30 * self.in_grid.weight_range[1])
         hats = Hats(self.cutoff, self.radii, self.angles)
         for r in range(self.out_grid.nrings):
             disk = self._disk(table, r)

@@ -283,7 +283,7 @@ class Disk(Neighborhood):
                 )
             fewest.append(int(counts.min()))
         spacing = self.key_grid.spacing
-        if self.cutoff < spacing:
+        if self.cutoff < spacing and fewest:
             warnings.warn(
                 f"cutoff={self.cutoff:g} is below the spacing {spacing:g} of {self.key_grid!r}: "
                 f"queries have {min(fewest)} keys at least, {int(np.median(fewest))} in the middle",

@@ -61,6 +61,9 @@ class RingPairs:
     @classmethod
     def build(cls, target: Grid, source: Grid, rings: list[Samples]) -> "RingPairs":
         """From the samples of each target ring."""
+        if not rings:  # a part of a grid may be empty
+            none = np.zeros(0, np.int64)
+            rings = [Samples(1, none, none, none, none, np.zeros(0))]
         r = np.repeat(np.arange(len(rings)), [samples.value.size for samples in rings])
         s = np.concatenate([samples.ring for samples in rings])
         key, pair = np.unique(r * source.nrings + s, return_inverse=True)

@@ -29,6 +29,7 @@ _RULES: dict[str, tuple[Callable[[int], quadrature.Rule], int]] = {
 REGULAR_FAMILIES = tuple(_RULES)
 _REGULAR_NAME = re.compile(r"([a-z_]+):([0-9]+)x([0-9]+)(?:@([0-9]*\.?[0-9]+(?:e-[0-9]+)?))?")
 _REDUCED_NAME = re.compile(r"([HONF])([0-9]+)")
+_PART_NAME = re.compile(r"(.+)\[([0-9]+):([0-9]+)\]")
 
 
 # Longitudes farther out than this, in radians, keep fewer than ten digits of their direction.
@@ -59,6 +60,8 @@ class Grid:
     """Quadrature weight of one point of each ring: areas on the unit sphere."""
     name: str
     """What `Grid.from_name` takes; `rings:...` for a grid without a name of its own."""
+    whole: "Grid | None" = None
+    """The grid of which this is a part, if it is one; see `part`."""
     regular: bool = field(init=False)
     """Whether all rings have the same longitudes."""
     size: int = field(init=False)
@@ -79,14 +82,17 @@ class Grid:
             _readonly(getattr(self, name))
         object.__setattr__(self, "phi0", _readonly(_once_around(self.phi0)))
         # Plain values, not properties: compilers that trace a model read them as constants.
-        alike = np.all(self.nphi == self.nphi[0]) and np.all(self.phi0 == self.phi0[0])
+        # A part has rows and columns where the whole has them, however many rings are left.
+        first = self if self.whole is None else self.whole
+        alike = np.all(first.nphi == first.nphi[0]) and np.all(first.phi0 == first.phi0[0])
         size = int(self.nphi.sum())
-        shape = (self.theta.size, int(self.nphi[0])) if alike else (size,)
+        shape = (self.theta.size, int(first.nphi[0])) if alike else (size,)
+        weights = self.ring_weights if self.theta.size else np.zeros(1)
         for name, value in {
             "regular": bool(alike),
             "size": size,
             "shape": shape,
-            "weight_range": (float(self.ring_weights.min()), float(self.ring_weights.max())),
+            "weight_range": (float(weights.min()), float(weights.max())),
         }.items():
             object.__setattr__(self, name, value)
 
@@ -219,6 +225,8 @@ class Grid:
         """
         if own := _own_rings.get(name):
             return own
+        if part := _PART_NAME.fullmatch(name):
+            return cls.from_name(part[1]).part(int(part[2]), int(part[3]))
         if name.startswith("rings:"):
             raise ValueError(
                 f"name={name!r}: rings of your own must be in use where they are known by name; "
@@ -246,6 +254,28 @@ class Grid:
         from spherule.grids.match import match
 
         return match(lat, lon, bounds=bounds, repair=repair)
+
+    def part(self, start: int, stop: int) -> "Grid":
+        """Rings `start` to `stop`, without the last: a grid again, of a part of the sphere, which
+        may be empty. Its fields are `field[..., start:stop, :]` where the grid is regular, else
+        runs of points; all rings are the grid itself.
+        """
+        if not 0 <= start <= stop <= self.nrings:
+            raise ValueError(f"start={start}, stop={stop}: expected rings of {self!r}")
+        if (start, stop) == (0, self.nrings):
+            return self
+        if self.whole is not None:
+            first = int(self.name[self.name.rindex("[") + 1 : self.name.rindex(":")])
+            return self.whole.part(first + start, first + stop)
+        run = slice(start, stop)
+        return Grid(
+            self.theta[run],
+            self.nphi[run],
+            self.phi0[run],
+            self.ring_weights[run],
+            f"{self.name}[{start}:{stop}]",
+            self,
+        )
 
     @property
     def nrings(self) -> int:
@@ -283,6 +313,8 @@ class Grid:
     @cached_property
     def spacing(self) -> float:
         """The side of an equatorial cell in radians; on reduced grids, of the mean cell."""
+        if self.whole is not None:
+            return self.whole.spacing
         if self.regular:
             return math.pi * math.sqrt(2 / self.size)
         return math.sqrt(4 * math.pi / self.size)
@@ -312,8 +344,10 @@ class Grid:
 
     @cached_property
     def coarsest(self) -> bool:
-        """Whether its family has no coarser member; rings of your own have no family."""
-        if self.name.startswith("rings:"):
+        """Whether its family has no coarser member; rings of your own have no family, and parts
+        none either.
+        """
+        if self.whole is not None or self.name.startswith("rings:"):
             return False
         family, sizes, _ = _parse(self.name)
         halves = [(n + 1) // 2 for n in sizes]
@@ -321,7 +355,7 @@ class Grid:
 
     def coarsen(self) -> "Grid":
         """Half the resolution in the same family; N grids become O grids."""
-        if self.name.startswith("rings:"):
+        if self.whole is not None or self.name.startswith("rings:"):
             raise ValueError(f"{self!r} has no family, so no coarser member: give the coarse grid")
         family, sizes, offset = _parse(self.name)
         halves = [(n + 1) // 2 for n in sizes]
@@ -335,8 +369,9 @@ class Grid:
         return f"Grid({self.name}: {self.nrings} rings, {self.size} points)"
 
     @cached_property
-    def _key(self) -> tuple[bytes, ...]:
-        return tuple(a.tobytes() for a in (self.theta, self.nphi, self.phi0, self.ring_weights))
+    def _key(self) -> tuple[object, ...]:
+        arrays = (self.theta, self.nphi, self.phi0, self.ring_weights)
+        return (self.shape, *(a.tobytes() for a in arrays))
 
     @cached_property
     def _hash(self) -> int:
@@ -353,6 +388,9 @@ class Grid:
     def __reduce__(self) -> tuple:
         # Rebuilt on loading: hashes of bytes differ between processes, the arrays must stay
         # read-only, and the names of one's own rings must be known there too.
+        if self.whole is not None:
+            start, stop = self.name[self.name.rindex("[") + 1 : -1].split(":")
+            return (Grid.part, (self.whole, int(start), int(stop)))
         rings = (self.theta, self.nphi, self.phi0, self.ring_weights)
         if self.name.startswith("rings:"):
             return (_partial_rings, rings)

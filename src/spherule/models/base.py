@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from spherule import checks
+from spherule.distributed import Place, Shards
 from spherule.grids import Grid
 from spherule.grids.serial import as_grid
 from spherule.models.config import ModelConfig
@@ -27,6 +28,8 @@ class Model(Placed):
     """A map from fields (batch, in_channels, *grid.shape) to (batch, out_channels, *grid.shape)."""
 
     Config: ClassVar[type[ModelConfig]]
+    grid: Any
+    """Where it lives: a grid, or shards of one."""
     config: Any
     """What was built: the config with all grids and radii filled in."""
 
@@ -66,11 +69,11 @@ class Model(Placed):
         """
         return None
 
-    def on(self: AnyModel, *grids: Grid | str) -> AnyModel:
-        """The same operator, with the same Parameters, on another grid: all cutoffs stay what they
-        are. Inner grids are derived from it, or follow it.
+    def on(self: AnyModel, *grids: Place | str) -> AnyModel:
+        """The same operator, with the same Parameters, on another grid or on shards of one: all
+        cutoffs stay what they are. Inner grids are derived from it, or follow it.
         """
-        return super().on(*map(as_grid, grids))
+        return super().on(*(g if isinstance(g, Shards) else as_grid(g) for g in grids))
 
     def place(self, *grids: Any) -> None:
         super().place(*grids)

@@ -1,9 +1,10 @@
 """The layers that a config chooses."""
 
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from torch import nn
 
+from spherule.distributed import Place
 from spherule.geometry.filters import default_cutoff
 from spherule.grids import Grid
 from spherule.models.config import GeometryConfig, NetworkConfig
@@ -23,10 +24,12 @@ from spherule.nn import (
     SphericalInstanceNorm,
 )
 
+AnyPlace = TypeVar("AnyPlace", bound=Place)
 
-def coarser(grid: Grid) -> Grid:
+
+def coarser(grid: AnyPlace) -> AnyPlace:
     """Half the resolution; the coarsest grid of a family stays what it is."""
-    return grid if grid.coarsest else grid.coarsen()
+    return grid if grid.coarsest else cast(AnyPlace, grid.coarsen())
 
 
 def filter_cutoff(config: GeometryConfig, grid: Grid, *out_grids: Grid) -> float | None:

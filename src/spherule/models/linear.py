@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from spherule import checks
+from spherule.distributed import whole
 from spherule.grids import Grid
 from spherule.models.base import Model
 from spherule.models.config import ModelConfig
@@ -113,7 +114,7 @@ class Linear(Model):
 
 def fit_mix(mix: SpectralMix, batches: Batches) -> LinearFit:
     """Give a layer the matrices that fit best."""
-    fit = fit_linear(batches, mix.harmonics.grid, mix.harmonics.lmax)
+    fit = fit_linear(batches, whole(mix.harmonics.grid), mix.harmonics.lmax)
     if fit.weight.shape != mix.weight.shape:
         raise ValueError(
             f"batches: expected {mix.in_channels} channels and {mix.out_channels} of the target, "

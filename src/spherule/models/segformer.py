@@ -11,9 +11,11 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 
 from spherule import checks
+from spherule.distributed import Place, Shards
 from spherule.grids import Grid
 from spherule.models.config import GeometryConfig, check_cutoff, check_width
 from spherule.models.layers import (
+    AnyPlace,
     attention_cutoff,
     coarser,
     drop_path_rates,
@@ -27,6 +29,7 @@ from spherule.models.layers import (
 )
 from spherule.models.network import Network
 from spherule.nn import Placed, Projection, place
+from spherule.nn.projection import mix_channels
 
 
 @dataclass(frozen=True)
@@ -157,7 +160,7 @@ class Stage(Placed):
         )
         self.norm, self.end = (make_norm(config.norm, width, grid) for _ in range(2))
 
-    def place(self, in_grid: Grid, grid: Grid) -> None:
+    def place(self, in_grid: Place, grid: Place) -> None:
         place(self.merge, in_grid, grid)
         for part in (self.position, self.blocks, self.norm, self.end):
             place(part, grid)
@@ -202,13 +205,18 @@ class Segformer(Network):
             levels, self.projections, columns, self.upsamples, strict=True
         ):
             seen = self.dropout(project(level.flatten(2)))
-            mixed = nn.functional.conv1d(seen, weight[..., None])
+            mixed = mix_channels(seen, weight)
             parts.append(upsample(mixed.unflatten(-1, level.shape[2:])))
         assert self.head.bias is not None
         bias = self.head.bias.view(-1, *[1] * len(self.grid.shape))
         return sum(parts[1:], parts[0]) + bias
 
-    def place(self, grid: Grid, *stage_grids: Grid) -> None:
+    def place(self, grid: Place, *stage_grids: Place) -> None:
+        if isinstance(grid, Shards) and self.dropout.p:
+            raise ValueError(
+                f"Segformer: dropout={self.dropout.p} drops whole channels, which ranks do not "
+                "agree on: train it on shards without"
+            )
         stages = len(self.stages)
         grids = list(stage_grids) or stages_below(grid, stages)
         if len(grids) != stages:
@@ -222,7 +230,7 @@ class Segformer(Network):
         place(self.skip, grid)
 
 
-def stages_below(grid: Grid, stages: int) -> list[Grid]:
+def stages_below(grid: AnyPlace, stages: int) -> list[AnyPlace]:
     """Each half the resolution of the one before, as far as that goes."""
     grids = [grid]
     for _ in range(stages):

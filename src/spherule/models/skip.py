@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from spherule.distributed import Place, area_shares, summed
 from spherule.grids import Grid
 from spherule.models.config import NetworkConfig
 from spherule.nn import Harmonics, Placed, SpectralMix
@@ -30,10 +31,11 @@ class Skip(Placed):
             self.truncate = Harmonics(grid, config.bandlimit)
         self.place(grid)
 
-    def place(self, grid: Grid) -> None:
+    def place(self, grid: Place) -> None:
         super().place(grid)
+        self.grid = grid
         if self.keep_mean:
-            weights = torch.tensor(grid.weights / grid.weights.sum(), device="cpu")
+            weights = torch.tensor(area_shares(grid), device="cpu").reshape(grid.shape)
             self.set_table("weights", weights.float())
 
     def forward(self, x: Tensor, branch: Tensor) -> Tensor:
@@ -47,7 +49,7 @@ class Skip(Placed):
         if self.truncate is not None:
             y = self.truncate(y)
         if self.keep_mean:
-            missing = ((kept - y) * self.weights).flatten(2).sum(-1)
+            missing = summed(((kept - y) * self.weights).flatten(2).sum(-1), self.grid)
             y = y + missing.view(*missing.shape, *[1] * (x.ndim - 2))
         return y
 

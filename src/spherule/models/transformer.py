@@ -12,7 +12,9 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 
 from spherule import checks
+from spherule.distributed import Place
 from spherule.grids import Grid
+from spherule.grids.serial import as_grid
 from spherule.models.config import GeometryConfig, check_cutoff, check_width
 from spherule.models.layers import (
     attention_cutoff,
@@ -87,7 +89,7 @@ class Transformer(Network):
         self, config: TransformerConfig, grid: Grid | str, in_channels: int, out_channels: int
     ) -> None:
         super().__init__(config, grid, in_channels, out_channels)
-        config, grid = self.config, self.grid
+        config, grid = self.config, as_grid(grid)
         assert config.latent_grid is not None
         latent = Grid.from_name(config.latent_grid)
         width, cutoff = config.width, config.convolution_cutoff
@@ -118,7 +120,7 @@ class Transformer(Network):
             return self.decoder.after(self.upsample, latent)
         return self.decoder(self.upsample(latent))
 
-    def place(self, grid: Grid, latent_grid: Grid | None = None) -> None:
+    def place(self, grid: Place, latent_grid: Place | None = None) -> None:
         latent = coarser(grid) if latent_grid is None else latent_grid
         self.grid, self.config = grid, replace(self.config, latent_grid=latent.name)
         place(self.encoder, grid, latent)

@@ -1,11 +1,13 @@
 """Attention as layers: projections around the ops."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from spherule import checks, ops
+from spherule.distributed import Place, disk_halo, own
 from spherule.geometry import Neighborhood
 from spherule.grids import Grid
 from spherule.nn.checks import flat_field
@@ -24,6 +26,10 @@ class SphericalAttention(Placed):
     `context_channels` that of the context; each is `channels` by default. `dropout` drops attention
     weights; only global attention forms them, at the price of torch's slower kernel.
     """
+
+    grid: Any
+    """A grid, or shards of one; so is `query_grid`."""
+    query_grid: Any
 
     @checks.arguments
     def __init__(
@@ -101,12 +107,13 @@ class SphericalAttention(Placed):
                 f"{self.context_channels} channels on {self.grid!r}: give that field as context"
             )
         if key_mask is not None:
-            require_points("key_mask", key_mask, self.grid)
-            key_mask = key_mask.flatten(-len(self.grid.shape))
+            require_points("key_mask", key_mask, own(self.grid))
+            key_mask = self.halo(key_mask.flatten(-len(self.grid.shape)))
         q, k, v = self.project(x, context)
+        k, v = self.halo.of_both(k, v)
         if self.neighborhood is None:
             dropout = self.dropout if self.training else 0.0
-            y = ops.global_attention(q, k, v, self.grid, key_mask=key_mask, dropout_p=dropout)
+            y = ops.global_attention(q, k, v, self.halo.seen, key_mask=key_mask, dropout_p=dropout)
         else:
             y = ops.neighborhood_attention(q, k, v, self.neighborhood, key_mask=key_mask)
         return self.out(merge_heads(y)).unflatten(-1, self.query_grid.shape)
@@ -120,14 +127,18 @@ class SphericalAttention(Placed):
             q, k = self.q_norm(q), self.k_norm(k)
         return q, k, v
 
-    def place(self, grid: Grid, query_grid: Grid | None = None) -> None:
+    def place(self, grid: Place, query_grid: Place | None = None) -> None:
         self.grid = grid
         self.query_grid = grid if query_grid is None else query_grid
         self.cross = self.query_grid != grid or not self.fused
+        radius = None if self.cutoff is None else self.cutoff + self.edge_width / 2
+        self.halo = disk_halo(grid, self.query_grid, radius)
         self.neighborhood = (
             None
             if self.cutoff is None
-            else Neighborhood.disk(self.query_grid, grid, self.cutoff, edge_width=self.edge_width)
+            else Neighborhood.disk(
+                own(self.query_grid), self.halo.seen, self.cutoff, edge_width=self.edge_width
+            )
         )
 
     def extra_repr(self) -> str:

@@ -5,11 +5,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from spherule import checks
+from spherule.distributed import Place, agreed
 from spherule.nn.checks import flat_channels
+from spherule.nn.placed import Placed
 from spherule.nn.projection import Projection
 
 
-class DropPath(nn.Module):
+class DropPath(Placed):
     """While training, a whole branch is left out of a sample with probability `rate`."""
 
     @checks.arguments
@@ -17,12 +19,19 @@ class DropPath(nn.Module):
         super().__init__()
         checks.number("rate", rate, low=0, below=1)
         self.rate = rate
+        self.grid: Place | None = None
+
+    def place(self, grid: Place) -> None:
+        self.grid = grid
 
     def forward(self, x: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch ..."]:
         if not self.training or self.rate == 0:
             return x
         keep = torch.rand(x.shape[0], *[1] * (x.ndim - 1), device=x.device) >= self.rate
-        return x * keep.to(x.dtype) / (1 - self.rate)
+        keep = keep.to(x.dtype)
+        if self.grid is not None:  # all parts of a sample keep its branch, or none does
+            keep = agreed(keep, self.grid)
+        return x * keep / (1 - self.rate)
 
     def extra_repr(self) -> str:
         return f"{self.rate:g}"

@@ -5,11 +5,11 @@ import itertools
 import torch
 from torch import Tensor, nn
 
-from spherule.grids import Grid
+from spherule.distributed import Place
 from spherule.ops.checks import require_floats
 
 
-def flat_field(layer: nn.Module, name: str, x: Tensor, channels: int, grid: Grid) -> Tensor:
+def flat_field(layer: nn.Module, name: str, x: Tensor, channels: int, grid: Place) -> Tensor:
     """(batch, channels, *grid.shape) as (batch, channels, points), or an error that says who wants
     what.
     """
@@ -23,7 +23,7 @@ def flat_field(layer: nn.Module, name: str, x: Tensor, channels: int, grid: Grid
     return x.flatten(2)
 
 
-def require_channels(layer: nn.Module, name: str, x: Tensor, grid: Grid) -> None:
+def require_channels(layer: nn.Module, name: str, x: Tensor, grid: Place) -> None:
     """(batch, channels, *grid.shape) with channels as many as there are."""
     _require_floats(layer, name, x)
     flat_field(layer, name, x, x.shape[1] if x.ndim > 1 else 1, grid)

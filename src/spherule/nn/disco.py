@@ -5,13 +5,14 @@ import math
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn.functional import conv1d
 
 from spherule import checks, ops
+from spherule.distributed import Place, disk_halo, own
 from spherule.geometry.filters import Stencil
 from spherule.grids import Grid
 from spherule.nn.checks import flat_field
 from spherule.nn.placed import Placed
+from spherule.nn.projection import mix_channels
 
 
 class DiscoConv(Placed):
@@ -54,6 +55,8 @@ class DiscoConv(Placed):
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
         # Geometry is not state: it is shared between layers, and no part of checkpoints.
         self.stencil = Stencil.hats(grid, out_grid, cutoff=cutoff, radii=radii, angles=angles)
+        self.grid: Place = grid
+        self.halo = disk_halo(grid, grid, None)
         shape = (out_channels, in_channels // groups, self.stencil.basis)
         self.weight = nn.Parameter(torch.empty(shape))
         self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
@@ -68,8 +71,8 @@ class DiscoConv(Placed):
     def forward(
         self, x: Float[Tensor, "batch in_channels *in_points"]
     ) -> Float[Tensor, "batch out_channels *out_points"]:
-        flat_field(self, "x", x, self.in_channels, self.stencil.in_grid)
-        return self._biased(ops.disco(x, self.weight, self.stencil))
+        flat_field(self, "x", x, self.in_channels, self.grid)
+        return self._biased(ops.disco(self._seen(x), self.weight, self.stencil))
 
     def after(self, upsample: nn.Module, x: Float[Tensor, "batch in_channels *points"]) -> Tensor:
         """`self(upsample(x))` for an `upsample` that is linear and treats all channels alike.
@@ -80,20 +83,29 @@ class DiscoConv(Placed):
         out_channels, in_channels, hats = self.weight.shape
         if self.groups > 1 or out_channels * hats >= in_channels:
             return self(upsample(x))
-        mixing = self.weight.transpose(1, 2).reshape(out_channels * hats, in_channels, 1)
-        parts = upsample(conv1d(x.flatten(2), mixing).unflatten(-1, x.shape[2:]))
+        mixing = self.weight.transpose(1, 2).reshape(out_channels * hats, in_channels)
+        parts = upsample(mix_channels(x.flatten(2), mixing).unflatten(-1, x.shape[2:]))
         each_its_hat = torch.eye(hats, dtype=parts.dtype, device=parts.device)
-        y = ops.disco(parts, each_its_hat.expand(out_channels, hats, hats), self.stencil)
+        weight = each_its_hat.expand(out_channels, hats, hats)
+        y = ops.disco(self._seen(parts), weight, self.stencil)
         return self._biased(y)
 
-    def place(self, grid: Grid, out_grid: Grid | None = None) -> None:
+    def place(self, grid: Place, out_grid: Place | None = None) -> None:
         s = self.stencil
         if out_grid is None and s.in_grid != s.out_grid:
             raise ValueError(
                 f"DiscoConv: out_grid is needed; this layer goes from {s.in_grid!r} to "
                 f"{s.out_grid!r}"
             )
-        self.stencil = Stencil.hats(grid, out_grid, cutoff=s.cutoff, radii=s.radii, angles=s.angles)
+        out_grid = grid if out_grid is None else out_grid
+        self.grid = grid
+        self.halo = disk_halo(grid, out_grid, s.cutoff)
+        self.stencil = Stencil.hats(
+            self.halo.seen, own(out_grid), cutoff=s.cutoff, radii=s.radii, angles=s.angles
+        )
+
+    def _seen(self, x: Tensor) -> Tensor:
+        return self.halo(x.flatten(2)).unflatten(-1, self.stencil.in_shape)
 
     def _biased(self, y: Tensor) -> Tensor:
         if self.bias is None:

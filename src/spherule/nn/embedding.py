@@ -6,6 +6,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from spherule import checks
+from spherule.distributed import Place, own
 from spherule.geometry.harmonics import real_harmonics
 from spherule.grids import Grid
 from spherule.nn.checks import flat_field
@@ -15,7 +16,7 @@ from spherule.nn.placed import Bound, Placed
 class _Embedding(Placed):
     embedding: Tensor
     channels: int
-    grid: Grid
+    grid: Place
 
     def forward(
         self, x: Float[Tensor, "batch channels ..."]
@@ -33,9 +34,9 @@ class SpectralEmbedding(_Embedding):
         self.channels = checks.integer("channels", channels, low=1)
         self.place(grid)
 
-    def place(self, grid: Grid) -> None:
+    def place(self, grid: Place) -> None:
         self.grid = grid
-        table = real_harmonics(self.channels, grid).reshape(self.channels, *grid.shape)
+        table = real_harmonics(self.channels, own(grid)).reshape(self.channels, *grid.shape)
         self.set_table("embedding", torch.tensor(table, device="cpu").float())
 
 

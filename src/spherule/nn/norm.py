@@ -6,6 +6,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from spherule import checks
+from spherule.distributed import Place, area_shares, summed
 from spherule.grids import Grid
 from spherule.nn.checks import flat_channels, flat_field
 from spherule.nn.placed import Placed
@@ -30,18 +31,17 @@ class SphericalInstanceNorm(Placed):
         self.bias = nn.Parameter(torch.zeros(channels))
         self.place(grid)
 
-    def place(self, grid: Grid) -> None:
+    def place(self, grid: Place) -> None:
         self.grid = grid
-        weights = torch.tensor(grid.weights / grid.weights.sum(), device="cpu").flatten()
-        self.set_table("weights", weights.float())
+        self.set_table("weights", torch.tensor(area_shares(grid), device="cpu").float())
 
     def forward(
         self, x: Float[Tensor, "batch channels ..."]
     ) -> Float[Tensor, "batch channels ..."]:
         flat = flat_field(self, "x", x, self.weight.shape[0], self.grid)
         weights = self.weights.to(flat.dtype)
-        centred = flat - (flat @ weights)[..., None]
-        variance = centred.square() @ weights
+        centred = flat - summed(flat @ weights, self.grid)[..., None]
+        variance = summed(centred.square() @ weights, self.grid)
         scale = self.weight * (variance + self.eps).rsqrt()
         return torch.addcmul(self.bias[:, None], centred, scale[..., None]).view_as(x)
 

@@ -39,7 +39,7 @@ class Bound(Placed):
     def place(self, *grids: Any) -> None:
         raise ValueError(
             f"{type(self).__name__} knows points, not places on the sphere: it has no equal on "
-            "another grid"
+            "another grid, nor on a part of its own"
         )
 
 

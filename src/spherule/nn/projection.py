@@ -24,16 +24,27 @@ class Projection(nn.Module):
 
     def forward(self, x: Tensor, rows: slice = slice(None)) -> Tensor:
         bias = None if self.bias is None else self.bias[rows]
-        # A convolution is the fast one of torch's ways to multiply channels-first data on the CPU.
-        return F.conv1d(x, self.weight[rows, :, None], bias)
+        return mix_channels(x, self.weight[rows], bias)
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[1]}, {self.weight.shape[0]}, bias={self.bias is not None}"
 
 
+def mix_channels(
+    x: Float[Tensor, "batch channels points"],
+    weight: Float[Tensor, "out channels"],
+    bias: Float[Tensor, "out"] | None = None,
+) -> Float[Tensor, "batch out points"]:
+    """weight x + bias at every point."""
+    if not x.shape[-1]:  # convolutions refuse what products take: a rank may own no point
+        return weight @ x if bias is None else weight @ x + bias[:, None]
+    # A convolution is the fast one of torch's ways to multiply channels-first data on the CPU.
+    return F.conv1d(x, weight[..., None], bias)
+
+
 def split_heads(x: Float[Tensor, "batch channels points"], heads: int) -> Tensor:
     """(batch, channels, points) to (batch, heads, points, dim), a view."""
-    return x.unflatten(1, (heads, -1)).mT
+    return x.unflatten(1, (heads, x.shape[1] // heads)).mT
 
 
 def merge_heads(x: Float[Tensor, "batch heads points dim"]) -> Tensor:

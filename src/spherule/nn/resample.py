@@ -5,6 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from spherule import checks
+from spherule.distributed import Place, own, ring_halo, whole
 from spherule.geometry.interpolation import bilinear_entries
 from spherule.grids import Grid
 from spherule.nn.checks import require_channels
@@ -22,11 +23,14 @@ class Resample(Placed):
         super().__init__()
         self.place(source, target)
 
-    def place(self, source: Grid, target: Grid) -> None:
+    def place(self, source: Place, target: Place) -> None:
         self.source, self.target = source, target
-        entries = bilinear_entries(source, target.point_theta, target.point_phi)
+        self.halo, points = ring_halo(source, target), own(target)
+        # Of the whole source, which knows where the poles are.
+        row, column, weight = bilinear_entries(whole(source), points.point_theta, points.point_phi)
+        shape = (points.size, self.halo.seen.size)
         matrix = SparseMap.build(
-            *entries, (target.size, source.size), torch.float32, torch.device("cpu")
+            row, column - self.halo.start, weight, shape, torch.float32, torch.device("cpu")
         )
         for name, tensor in matrix._asdict().items():
             self.set_table(name, tensor)
@@ -37,7 +41,7 @@ class Resample(Placed):
         require_channels(self, "x", x, self.source)
         matrix = [getattr(self, name) for name in SparseMap._fields]
         # In float32 whatever the precision around: sparse products know no 16 bit.
-        flat = x.flatten(0, 1).flatten(1).to(self.weight.dtype)
+        flat = self.halo(x.flatten(0, 1).flatten(1)).to(self.weight.dtype)
         return sparse_map(flat, *matrix).to(x.dtype).view(*x.shape[:2], *self.target.shape)
 
     def extra_repr(self) -> str:

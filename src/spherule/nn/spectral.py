@@ -5,6 +5,7 @@ from jaxtyping import Complex, Float
 from torch import Tensor, nn
 
 from spherule import checks
+from spherule.distributed import Place, isht, sht, whole
 from spherule.grids import Grid
 from spherule.nn.checks import flat_field, require_channels
 from spherule.nn.placed import Placed
@@ -28,28 +29,28 @@ class Harmonics(Placed):
         self.lmax = checks.integer("lmax", lmax, low=0)
         self.place(grid)
 
-    def place(self, grid: Grid) -> None:
+    def place(self, grid: Place) -> None:
         self.grid = grid
-        self.degree = min(self.lmax, grid.lmax)
+        self.degree = min(self.lmax, whole(grid).lmax)
         # On reduced grids the transform is approximate, and corrected by what it leaves.
-        self.corrections = 0 if grid.regular else 2
+        self.corrections = 0 if whole(grid).regular else 2
 
     def analyze(
         self, x: Float[Tensor, "batch channels ..."]
     ) -> Float[Tensor, "batch channels degree order 2"]:
-        """Coefficients, real and imaginary parts."""
+        """Coefficients, real and imaginary parts; over ranks, of a rank's own orders."""
         x = x.contiguous() if x.dtype == torch.float64 else x.float().contiguous()
-        coeffs = sht_operator(x, self.grid.name, self.degree)
+        coeffs = sht(x, self.grid, self.degree)
         for _ in range(self.corrections):
-            rest = x - isht_operator(coeffs, self.grid.name)
-            coeffs = coeffs + sht_operator(rest, self.grid.name, self.degree)
+            rest = x - isht(coeffs, self.grid)
+            coeffs = coeffs + sht(rest, self.grid, self.degree)
         return coeffs
 
     def synthesize(
         self, coeffs: Float[Tensor, "batch channels degree order 2"]
     ) -> Float[Tensor, "batch channels ..."]:
         """The field of coefficients."""
-        return isht_operator(coeffs.contiguous(), self.grid.name)
+        return isht(coeffs.contiguous(), self.grid)
 
     def forward(
         self, x: Float[Tensor, "batch channels ..."]

@@ -3,18 +3,18 @@
 import torch
 from torch import Tensor
 
-from spherule.grids import Grid
+from spherule.distributed import Place, area_shares, own, summed
 from spherule.ops.checks import require_points, require_tensors
 from spherule.ops.tables import table
 
 
-def flat_pair(prediction: Tensor, target: Tensor, grid: Grid) -> tuple[Tensor, Tensor]:
+def flat_pair(prediction: Tensor, target: Tensor, grid: Place) -> tuple[Tensor, Tensor]:
     """Two fields (batch, channels, *grid.shape) as (batch, channels, points), in float32 at
     least.
     """
     require_tensors(prediction=prediction, target=target)
     for name, u in (("prediction", prediction), ("target", target)):
-        require_points(name, u, grid)
+        require_points(name, u, own(grid))
         if u.ndim != 2 + len(grid.shape):
             raise ValueError(f"{name}: expected (batch, channels, ...), got {tuple(u.shape)}")
         if not u.is_floating_point():
@@ -30,14 +30,14 @@ def flat_pair(prediction: Tensor, target: Tensor, grid: Grid) -> tuple[Tensor, T
 
 
 def flat_mask(
-    mask: Tensor | None, batch: int, channels: int, grid: Grid, device: torch.device
+    mask: Tensor | None, batch: int, channels: int, grid: Place, device: torch.device
 ) -> Tensor | None:
     """A mask `(*grid.shape)`, `(batch, *grid.shape)` or with a dimension for channels, as (batch or
     1, channels or 1, points).
     """
     if mask is None:
         return None
-    require_points("mask", mask, grid)
+    require_points("mask", mask, own(grid))
     if mask.dtype != torch.bool:
         raise TypeError(f"mask: expected bool, True where a point counts, got {mask.dtype}")
     if mask.device != device:
@@ -51,24 +51,28 @@ def flat_mask(
             f"mask: {tuple(mask.shape)} does not fit a batch of {batch}, {channels} channels and "
             f"{grid!r}"
         )
-    return mask.reshape(*full, grid.size)
+    return mask.reshape(*full, own(grid).size)
 
 
-def mean_over(values: Tensor, grid: Grid, mask: Tensor | None) -> Tensor:
+def mean_over(values: Tensor, grid: Place, mask: Tensor | None) -> Tensor:
     """The average over the sphere of values (..., points) by quadrature, (...); 0 where the mask
     leaves nothing.
     """
     weights = area_weights(grid, values.dtype, values.device)
     if mask is None:
-        return (values * weights).sum(-1)
-    return ratio((values * mask * weights).sum(-1), (mask * weights).sum(-1))
+        return total(values * weights, grid)
+    return ratio(total(values * mask * weights, grid), total(mask * weights, grid))
+
+
+def total(values: Tensor, place: Place) -> Tensor:
+    """The sum over all points, of all ranks, of values (..., points)."""
+    return summed(values.sum(-1), place, shared=True)
 
 
 @table(maxsize=32)
-def area_weights(grid: Grid, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Quadrature weights of all points, (points,); their sum is 1."""
-    weights = grid.weights.ravel() / grid.weights.sum()
-    return torch.tensor(weights, dtype=dtype, device=device)
+def area_weights(grid: Place, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Quadrature weights of a rank's points, (points,); the sum of all is 1."""
+    return torch.tensor(area_shares(grid), dtype=dtype, device=device)
 
 
 def ratio(part: Tensor, whole: Tensor) -> Tensor:

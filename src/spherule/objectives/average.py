@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch.distributed
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.distributed import ProcessGroup
 
 from spherule import checks
 from spherule.ops.checks import require_floats
@@ -55,12 +56,14 @@ class Average:
             new = count, mean, (numbers - mean).square().sum().item()
             self._sums[name] = _joined(self._sums.get(name, (0, 0.0, 0.0)), new)
 
-    def reduce(self) -> "Average":
-        """Make these the values of all ranks, once, where torch.distributed is initialised."""
+    def reduce(self, group: ProcessGroup | None = None) -> "Average":
+        """Make these the values of all ranks, or of a group of them, once, where torch.distributed
+        is initialised.
+        """
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             if not self._reduced:
-                parts: list = [None] * torch.distributed.get_world_size()
-                torch.distributed.all_gather_object(parts, self._sums)
+                parts: list = [None] * torch.distributed.get_world_size(group)
+                torch.distributed.all_gather_object(parts, self._sums, group)
                 self._sums = {}
                 for name, new in (item for part in parts for item in part.items()):
                     self._sums[name] = _joined(self._sums.get(name, (0, 0.0, 0.0)), new)

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from spherule.distributed import Halo, Place, Shards, own, ring_halo, whole
 from spherule.geometry.differences import at_poles, shear_entries, slope_entries
 from spherule.geometry.interpolation import Entries
 from spherule.grids import Grid
@@ -15,16 +16,16 @@ from spherule.ops.sparse import SparseMap
 from spherule.ops.tables import table
 
 
-def slope(u: Tensor, grid: Grid) -> Tensor:
+def slope(u: Tensor, grid: Place) -> Tensor:
     """d_theta u by finite differences."""
-    return _map(slope_entries, grid, u.dtype, u.device)(u)
+    return _difference(slope_entries, u, grid)
 
 
-def shear(u: Tensor, grid: Grid, *, spectral: bool) -> Tensor:
+def shear(u: Tensor, grid: Place, *, spectral: bool) -> Tensor:
     """d_phi u / sin(theta): by FFT ring by ring, or by finite differences."""
     if not spectral or u.numel() == 0:  # MKL's FFT refuses an empty batch
-        return _map(shear_entries, grid, u.dtype, u.device)(u)
-    rings, factors = ring_groups(grid, u.device), _factors(grid, u.dtype, u.device)
+        return _difference(shear_entries, u, grid)
+    rings, factors = ring_groups(own(grid), u.device), _factors(own(grid), u.dtype, u.device)
     parts = []
     for group, order, scale in zip(rings.groups, factors.order, factors.scale, strict=True):
         orders = torch.fft.rfft(u[..., group.points].unflatten(-1, (-1, group.nphi)))
@@ -33,14 +34,14 @@ def shear(u: Tensor, grid: Grid, *, spectral: bool) -> Tensor:
     east = parts[0] if len(parts) == 1 else torch.cat(parts, -1)[..., rings.point_order]
     if factors.poles is None:
         return east
-    limit = _map(shear_entries, grid, u.dtype, u.device)(u)
+    limit = _difference(shear_entries, u, grid)
     return torch.where(factors.poles, limit, east)
 
 
-def eroded(mask: Tensor, grid: Grid) -> Tensor:
+def eroded(mask: Tensor, grid: Place) -> Tensor:
     """Points (..., points) that are seen with all that the differences there are made of."""
     hidden = (~mask).float()
-    missing = _map(_stencil, grid, hidden.dtype, hidden.device)(hidden)
+    missing = _difference(_stencil, hidden, grid)
     return mask & (missing < 0.5)
 
 
@@ -51,12 +52,23 @@ def _stencil(grid: Grid) -> Entries:
     return Entries(places // grid.size, places % grid.size, np.ones(places.size))
 
 
+def _difference(entries: Callable[[Grid], Entries], u: Tensor, grid: Place) -> Tensor:
+    matrix, halo = _map(entries, grid, u.dtype, u.device)
+    return matrix(halo(u))
+
+
 @table(maxsize=32)
 def _map(
-    entries: Callable[[Grid], Entries], grid: Grid, dtype: torch.dtype, device: torch.device
-) -> SparseMap:
-    row, column, weight = entries(grid)
-    return SparseMap.build(row, column, weight, (grid.size, grid.size), dtype, device)
+    entries: Callable[[Grid], Entries], grid: Place, dtype: torch.dtype, device: torch.device
+) -> tuple[SparseMap, Halo]:
+    """The rows of a rank's own points, and the columns that they need."""
+    row, column, weight = entries(whole(grid))
+    halo, points = ring_halo(grid, grid), own(grid)
+    first = grid.points.start if isinstance(grid, Shards) else 0
+    mine = (row >= first) & (row < first + points.size)
+    row, column, weight = row[mine] - first, column[mine] - halo.start, weight[mine]
+    shape = (points.size, halo.seen.size)
+    return SparseMap.build(row, column, weight, shape, dtype, device), halo
 
 
 class _Factors(NamedTuple):

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from spherule import checks
 from spherule.checks import number
-from spherule.grids import Grid
-from spherule.objectives.areas import area_weights, flat_mask, flat_pair, mean_over, ratio
+from spherule.distributed import Place, own
+from spherule.objectives.areas import area_weights, flat_mask, flat_pair, mean_over, ratio, total
 from spherule.objectives.derivatives import eroded, shear, slope
 from spherule.ops.checks import require_points, require_tensors
 
@@ -23,7 +23,7 @@ from spherule.ops.checks import require_points, require_tensors
 def l1(
     prediction: Float[Tensor, "batch channels ..."],
     target: Float[Tensor, "batch channels ..."],
-    grid: Grid,
+    grid: Place,
     *,
     mask: Bool[Tensor, "..."] | None = None,
 ) -> Float[Tensor, "batch"]:
@@ -36,7 +36,7 @@ def l1(
 def squared_l2(
     prediction: Float[Tensor, "batch channels ..."],
     target: Float[Tensor, "batch channels ..."],
-    grid: Grid,
+    grid: Place,
     *,
     mask: Bool[Tensor, "..."] | None = None,
 ) -> Float[Tensor, "batch"]:
@@ -49,7 +49,7 @@ def squared_l2(
 def l2(
     prediction: Float[Tensor, "batch channels ..."],
     target: Float[Tensor, "batch channels ..."],
-    grid: Grid,
+    grid: Place,
     *,
     mask: Bool[Tensor, "..."] | None = None,
 ) -> Float[Tensor, "batch"]:
@@ -65,7 +65,7 @@ def l2(
 def sobolev(
     prediction: Float[Tensor, "batch channels ..."],
     target: Float[Tensor, "batch channels ..."],
-    grid: Grid,
+    grid: Place,
     *,
     mask: Bool[Tensor, "..."] | None = None,
 ) -> Float[Tensor, "batch"]:
@@ -85,7 +85,7 @@ def sobolev(
 def depth_loss(
     prediction: Float[Tensor, "batch channels ..."],
     target: Float[Tensor, "batch channels ..."],
-    grid: Grid,
+    grid: Place,
     *,
     mask: Bool[Tensor, "..."] | None = None,
     sobolev_weight: float = 0.1,
@@ -101,7 +101,7 @@ def depth_loss(
 def cross_entropy(
     logits: Float[Tensor, "batch classes ..."],
     labels: Int64[Tensor, "batch ..."],
-    grid: Grid,
+    grid: Place,
     *,
     mask: Bool[Tensor, "..."] | None = None,
     class_weights: Float[Tensor, "classes"] | None = None,
@@ -115,8 +115,8 @@ def cross_entropy(
     """
     number("label_smoothing", label_smoothing, low=0, high=1)
     require_tensors(logits=logits, labels=labels)
-    require_points("logits", logits, grid)
-    require_points("labels", labels, grid)
+    require_points("logits", logits, own(grid))
+    require_points("labels", labels, own(grid))
     batch, classes = logits.shape[:2]
     if logits.ndim != 2 + len(grid.shape) or labels.shape != (batch, *grid.shape):
         raise ValueError(
@@ -152,11 +152,11 @@ def cross_entropy(
     )
     area = area_weights(grid, scores.dtype, scores.device) * counts
     shares = area if weights is None else area * weights[flat.where(counts, 0)]
-    return ratio((entropy * area).sum(-1), shares.sum(-1))
+    return ratio(total(entropy * area, grid), total(shares, grid))
 
 
 def _error(
-    prediction: Tensor, target: Tensor, grid: Grid, mask: Tensor | None
+    prediction: Tensor, target: Tensor, grid: Place, mask: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:
     """prediction - target, (batch, channels, points), 0 where hidden, and the mask."""
     prediction, target = flat_pair(prediction, target, grid)

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from spherule import checks
 from spherule.checks import integer
-from spherule.grids import Grid
-from spherule.objectives.areas import area_weights, flat_mask, ratio
+from spherule.distributed import Place, own, summed
+from spherule.objectives.areas import area_weights, flat_mask, ratio, total
 from spherule.ops.checks import require_points, require_tensors
 
 
@@ -18,7 +18,7 @@ def confusion(
     predicted: Int64[Tensor, "batch ..."] | Float[Tensor, "batch classes ..."],
     labels: Int64[Tensor, "batch ..."],
     classes: int,
-    grid: Grid,
+    grid: Place,
     *,
     mask: Bool[Tensor, "..."] | None = None,
     ignore: int | None = None,
@@ -31,7 +31,7 @@ def confusion(
     """
     require_tensors(predicted=predicted, labels=labels)
     for name, values in (("predicted", predicted), ("labels", labels)):
-        require_points(name, values, grid)
+        require_points(name, values, own(grid))
     integer("classes", classes, low=1)
     scores = predicted if predicted.is_floating_point() else None
     wanted = labels.shape if scores is None else (labels.shape[0], classes, *grid.shape)
@@ -56,15 +56,15 @@ def confusion(
         if outside.any():
             raise ValueError(f"{name}: {int(values[outside][0])} is no class of classes={classes}")
     area = area_weights(grid, torch.float64, true.device) * counts
-    area = ratio(area, area.sum(1, keepdim=True))
+    area = ratio(area, total(area, grid)[:, None])
     sample = torch.arange(batch, device=true.device)[:, None]
     place = torch.where(counts, (sample * classes + true) * classes + predicted, 0)
-    total = torch.bincount(place.flatten(), area.flatten(), minlength=batch * classes**2)
-    matrix = total.reshape(batch, classes, classes)
+    areas = torch.bincount(place.flatten(), area.flatten(), minlength=batch * classes**2)
+    matrix = areas.reshape(batch, classes, classes)
     if scores is not None:
         broken = (scores.isnan().any(1).flatten(1) & counts).any(1)
         matrix = matrix.masked_fill(broken[:, None, None], math.nan)
-    return matrix
+    return summed(matrix, grid)
 
 
 @checks.arguments

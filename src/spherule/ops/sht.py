@@ -50,13 +50,12 @@ def isht(coeffs: Shaped[Tensor, "*batch degree order"], grid: Grid) -> Shaped[Te
 
 def to_orders(u: Tensor, grid: Grid, mmax: int) -> Tensor:
     """Sums over each ring's points of u exp(-i m phi): (..., ring, order)."""
-    layout = ring_groups(grid, u.device)
     flat = u.reshape(*u.shape[: u.ndim - len(grid.shape)], grid.size)
     if flat.numel() == 0:  # MKL's FFT refuses an empty batch
         return torch.complex(flat, flat)[..., :1, None].expand(
             *flat.shape[:-1], grid.nrings, mmax + 1
         )
-    spectra = []
+    layout, spectra = ring_groups(grid, u.device), []
     for group in layout.groups:
         values = flat[..., group.points].unflatten(-1, (-1, group.nphi))
         if 2 * mmax <= group.nphi:
@@ -74,7 +73,6 @@ def to_points(orders: Tensor, grid: Grid) -> Tensor:
     """On each ring the real sum over all orders of F_m exp(i m phi), where F_-m is the conjugate of
     F_m.
     """
-    layout = ring_groups(grid, orders.device)
     mmax = orders.shape[-1] - 1
     phases = _phases(grid, mmax, orders.dtype, orders.device)
     orders = orders if phases is None else orders * phases
@@ -82,7 +80,7 @@ def to_points(orders: Tensor, grid: Grid) -> Tensor:
         return (
             orders.real[..., :1, 0].expand(*orders.shape[:-2], grid.size).unflatten(-1, grid.shape)
         )
-    rings = []
+    layout, rings = ring_groups(grid, orders.device), []
     for group in layout.groups:
         spectrum = orders[..., group.rings, :]
         if 2 * mmax < group.nphi:

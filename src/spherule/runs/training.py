@@ -22,6 +22,7 @@ MAY_CHANGE = {
     "training.device",
     "training.save_every",
     "training.accumulate",
+    "training.domain",
 }
 """What may be another when a run is resumed."""
 

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset, default_collate
 
+from spherule.distributed import Shards
+
 
 class Repeated(Dataset[Any]):
     """A data set for `Batches`' numbers: e n + i is sample i of n, in whichever epoch e."""
@@ -17,6 +19,20 @@ class Repeated(Dataset[Any]):
 
     def __getitem__(self, number: int) -> Any:
         return self.dataset[number % len(self.dataset)]
+
+
+class Scattered(Dataset[Any]):
+    """This rank's part of a data set's fields."""
+
+    def __init__(self, dataset: Any, shards: Shards) -> None:
+        self.dataset, self.shards = dataset, shards
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, number: int) -> tuple[Tensor, ...]:
+        # Copies, so that the whole fields are freed.
+        return tuple(self.shards.scatter(field).clone() for field in self.dataset[number])
 
 
 class Batches:

@@ -18,6 +18,7 @@ import torch
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
 
+from spherule.distributed import Shards
 from spherule.models import Model
 from spherule.objectives import MeanStd
 from spherule.train import ranks
@@ -74,17 +75,26 @@ class Trainer:
         world: int = 1,
         log: Log = print,
     ) -> None:
-        if settings.batch % (world * settings.accumulate):
+        self.domain = settings.domain
+        self.data_rank, self.data_world = rank // self.domain, world // self.domain
+        if settings.batch % (self.data_world * settings.accumulate):
             raise ValueError(
-                f"batch={settings.batch} must be a multiple of processes ({world}) times "
-                f"accumulate={settings.accumulate}"
+                f"batch={settings.batch} must be a multiple of processes ({world}), by domain="
+                f"{self.domain}, times accumulate={settings.accumulate}"
             )
-        self.task, self.settings, self.checkpoints = task, settings, checkpoints
-        self.rank, self.world, self.log = rank, world, log
+        self.settings, self.checkpoints = settings, checkpoints
+        self.rank, self.log = rank, log
         self.device = ranks.choose_device(settings.device)
         self.model = model.to(self.device)
         self.optimizer = make_optimizer(model, settings)
-        self.parallel = ranks.wrapped(self.model, self.device)
+        # Of the same Parameters: what is saved is the whole model, what runs may be a part.
+        self.mesh = ranks.make_mesh(self.domain, self.device)
+        if self.mesh is None:
+            self.task, self.local = task, self.model
+        else:
+            shards = Shards(task.grid, self.mesh["domain"])
+            self.task, self.local = task.on(shards), self.model.on(shards)
+        self.parallel = ranks.wrapped(self.local, self.device)
         self.epoch_steps = max(task.samples // settings.batch, 1)
         self.steps = settings.epochs * self.epoch_steps
         self.schedule = Schedule(settings, self.steps)
@@ -116,7 +126,7 @@ class Trainer:
             with self._interruptible():
                 self._run(journal, on_step or (lambda event: None))
         except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-            explain_memory(error, self.model, self.settings.batch // self.world)
+            explain_memory(error, self.model, self.settings.batch // self.data_world)
             raise
 
     def _run(self, journal: Journal | None, on_step: OnStep) -> None:
@@ -151,23 +161,24 @@ class Trainer:
         self, batch: Any, numbers: list[int], journal: Journal | None
     ) -> tuple[float, float, float]:
         """One optimiser step; the loss, the gradient's norm, the learning rate."""
-        # Dropout and drop path: their own stream in each step and rank.
-        stream = np.random.SeedSequence((self.settings.seed, self.step, self.rank))
-        torch.manual_seed(int(stream.generate_state(1)[0]))
+        self._seed()
         self.task.begin_step(self.settings.seed, self.step, self.steps)
         rate = self.schedule.rate(self.step)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        self.model.train()
+        self.local.train()
         self.optimizer.zero_grad(set_to_none=True)
         parts = self.settings.accumulate
         loss = 0.0
         for part in range(parts):
+            if part and self.domain > 1:  # dropout has drawn more on ranks with more points
+                self._seed(part)
             piece = to_device(split(batch, part, parts), self.device)
             last = part == parts - 1
             with _synchronised(self.parallel, last), self._precision():
                 value = self.task.loss(self.parallel, piece).mean() / parts
-            value.backward()
+            # Gradients are averaged over all ranks, but add up over those that share a sample.
+            (value * self.domain).backward()
             loss += value.item()
         loss = ranks.mean(loss, self.device)
         norm = torch.nn.utils.clip_grad_norm_(
@@ -180,6 +191,11 @@ class Trainer:
         else:
             self._refuse(loss, norm, numbers, journal)
         return loss, norm, rate
+
+    def _seed(self, *part: int) -> None:
+        """Dropout, drop path and noise: their own stream in each step, for each rank's samples."""
+        stream = np.random.SeedSequence((self.settings.seed, self.step, self.data_rank, *part))
+        torch.manual_seed(int(stream.generate_state(1)[0]))
 
     def _refuse(
         self, loss: float, norm: float, numbers: list[int], journal: Journal | None
@@ -225,12 +241,13 @@ class Trainer:
         with self.average.applied(), self._precision():
             return measure(
                 self.task,
-                self.model,
+                self.local,
                 "validation",
                 batch=self.settings.batch,
-                rank=self.rank,
-                world=self.world,
+                rank=self.data_rank,
+                world=self.data_world,
                 device=self.device,
+                group=None if self.mesh is None else self.mesh["data"].get_group(),
             ).compute()
 
     def save(self) -> None:
@@ -259,8 +276,8 @@ class Trainer:
             self.settings.seed,
             start=self.step,
             stop=self.steps,
-            rank=self.rank,
-            ranks=self.world,
+            rank=self.data_rank,
+            ranks=self.data_world,
         )
         loader = DataLoader(
             self.task.training, batch_sampler=sampler, num_workers=self.settings.workers

@@ -3,6 +3,7 @@
 from typing import Literal
 
 import torch
+from torch.distributed import ProcessGroup
 from torch.utils.data import DataLoader, Subset
 
 from spherule import checks
@@ -23,8 +24,11 @@ def measure(
     rank: int = 0,
     world: int = 1,
     device: torch.device | None = None,
+    group: ProcessGroup | None = None,
 ) -> Average:
-    """The metrics of a model over `validation` or `test` samples, all ranks together."""
+    """The metrics of a model over `validation` or `test` samples, all ranks of a group together; of
+    all, by default.
+    """
     model.eval()
     dataset, present = {
         "validation": (task.validation, task.validation_samples),
@@ -38,5 +42,5 @@ def measure(
     for pieces in DataLoader(shard, batch_size=batch):
         pieces = to_device(pieces, device or torch.device("cpu"))
         average.update(task.metrics(model, pieces), valid=task.valid(pieces))
-    average.reduce()
+    average.reduce(group)
     return average

@@ -1,4 +1,6 @@
-"""Processes under torchrun, each with a part of every batch. Without torchrun there is one."""
+"""Processes under torchrun, each with a part of every batch, or with a part of the samples of one.
+Without torchrun there is one.
+"""
 
 import os
 from collections.abc import Iterator
@@ -7,6 +9,7 @@ from contextlib import contextmanager
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.nn.parallel import DistributedDataParallel
 
 
@@ -37,11 +40,32 @@ def choose_device(name: str) -> torch.device:
     return device
 
 
+def make_mesh(domain: int, device: torch.device) -> DeviceMesh | None:
+    """All ranks as (data, domain), where `domain` of them share each sample."""
+    world = dist.get_world_size() if dist.is_initialized() else 1
+    if world % domain:
+        raise ValueError(
+            f"domain={domain} must divide the number of processes, which is {world}: start them "
+            f"with torchrun --nproc_per_node={domain}, or a multiple"
+        )
+    if domain == 1:
+        return None
+    names = ("data", "domain")
+    return init_device_mesh(device.type, (world // domain, domain), mesh_dim_names=names)
+
+
 def wrapped(model: nn.Module, device: torch.device) -> nn.Module:
-    """The model, with gradients averaged over ranks where there are several."""
+    """The model, with gradients averaged over ranks where there are several. All ranks start from
+    the same weights, and what else a model holds may be a rank's own.
+    """
     if not dist.is_initialized():
         return model
-    return DistributedDataParallel(model, device_ids=[device] if device.type == "cuda" else None)
+    return DistributedDataParallel(
+        model,
+        device_ids=[device] if device.type == "cuda" else None,
+        broadcast_buffers=False,
+        init_sync=False,
+    )
 
 
 def mean(value: float, device: torch.device) -> float:

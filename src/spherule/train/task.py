@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from spherule import checks
-from spherule.grids import Grid
+from spherule.distributed import Shards
 from spherule.models import Model
 from spherule.train.figures import Section
 from spherule.train.scene import Image, Variable
@@ -94,7 +94,8 @@ class Trained:
 class Task(ABC):
     """Data, loss and metrics. Batches are what `default_collate` makes of the datasets' items."""
 
-    grid: Grid
+    grid: Any
+    """Where the fields live: a grid, or shards of one."""
     in_channels: int
     out_channels: int
     training: Dataset[Any]
@@ -114,6 +115,13 @@ class Task(ABC):
     statistics: Any = None
     columns: ClassVar[dict[str, str]]
     """Metrics and their headings, with an arrow that says what is better."""
+
+    def on(self, shards: Shards) -> "Task":
+        """The same task, of which this rank sees its own part of each field only."""
+        raise ValueError(
+            f"domain={shards.ranks}: {type(self).__name__} cannot share a sample among processes; "
+            "leave --domain at 1"
+        )
 
     def begin_step(self, seed: int, step: int, steps: int) -> None:  # noqa: B027
         """Told to all ranks before each training step, for what the task itself draws or

@@ -18,6 +18,8 @@ class TrainingConfig:
     """Samples of an optimiser step, over all processes and all parts of an accumulated step."""
     accumulate: int = 1
     """Parts in which a batch goes through the model, to save memory."""
+    domain: int = 1
+    """Processes that share each sample: a run of its rings each."""
     optimizer: Literal["adam", "adamw"] = "adam"
     learning_rate: float = 1e-3
     weight_decay: float = 0.0
@@ -45,7 +47,7 @@ class TrainingConfig:
         checks.config(self)
         if not re.fullmatch(r"auto|cpu|(cuda|mps|xpu)(:[0-9]+)?", self.device):
             raise ValueError(f"device={self.device!r}: expected auto, cpu, cuda, cuda:1 ...")
-        for name in ("batch", "accumulate"):
+        for name in ("batch", "accumulate", "domain"):
             checks.integer(name, getattr(self, name), low=1)
         for name in ("epochs", "warmup", "workers", "save_every", "seed", "patience"):
             checks.integer(name, getattr(self, name), low=0)

@@ -68,8 +68,11 @@ def _disco(x: Tensor, weight: Tensor, stencil: str, transposed: bool) -> tuple[T
     """x (batch, groups in, points) with weight (groups, out, in, hats); and x under the hats for
     the gradient, empty where nobody made it.
     """
+    known = Stencil.from_name(stencil)
+    if not known.nonzeros:  # a part of a grid may be empty
+        return _output(x, weight, known, transposed).zero_(), _nothing(x)
     with torch.autocast(x.device.type, enabled=False):
-        y, hats = _kernels(x).convolve(x, weight, Stencil.from_name(stencil), transposed)
+        y, hats = _kernels(x).convolve(x, weight, known, transposed)
     return y, (_nothing(x) if hats is None else hats)
 
 
@@ -85,19 +88,21 @@ def _disco_weight(
 ) -> Tensor:
     """The gradient of `_disco` with respect to its weight."""
     hats = (None if h.ndim == 1 else h for h in (x_hats, dy_hats))
+    known = Stencil.from_name(stencil)
+    if not known.nonzeros:
+        return x.new_zeros(groups, dy.shape[1] // groups, x.shape[1] // groups, known.basis)
     with torch.autocast(x.device.type, enabled=False):
-        known = Stencil.from_name(stencil)
         return _kernels(x).correlate(x, dy, *hats, groups, known, transposed)
 
 
 @_disco.register_fake
 def _(x: Tensor, weight: Tensor, stencil: str, transposed: bool) -> tuple[Tensor, Tensor]:
-    known, (groups, out, _, hats) = Stencil.from_name(stencil), weight.shape
-    points = (known.in_grid if transposed else known.out_grid).size
-    y = x.new_empty(x.shape[0], groups * out, points)
-    if _kernels(x) is not cpu or not cpu.keeps(weight.shape, known, transposed):
+    known = Stencil.from_name(stencil)
+    y = _output(x, weight, known, transposed)
+    keeps = _kernels(x) is cpu and cpu.keeps(weight.shape, known, transposed)
+    if not known.nonzeros or not keeps:
         return y, _nothing(x)
-    return y, _nothing(x).new_empty(*x.shape[:2], hats, points)
+    return y, _nothing(x).new_empty(*x.shape[:2], known.basis, y.shape[-1])
 
 
 @_disco_weight.register_fake
@@ -147,6 +152,11 @@ def _backward_weight(ctx: Any, dw: Tensor) -> tuple:
 
 _disco.register_autograd(_backward, setup_context=_keep)
 _disco_weight.register_autograd(_backward_weight, setup_context=_keep_weight)
+
+
+def _output(x: Tensor, weight: Tensor, stencil: Stencil, transposed: bool) -> Tensor:
+    points = (stencil.in_grid if transposed else stencil.out_grid).size
+    return x.new_empty(x.shape[0], weight.shape[0] * weight.shape[1], points)
 
 
 def _nothing(x: Tensor) -> Tensor:

@@ -90,6 +90,8 @@ def _kernels(q: Tensor, v: Tensor) -> ModuleType | None:
 def _attention(
     q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None, neighborhood: str, scale: float
 ) -> tuple[Tensor, Tensor]:
+    if not q.shape[2]:  # a part of a grid may be empty
+        return _outputs(q, v)
     nb, kernels = Neighborhood.from_name(neighborhood), _kernels(q, v)
     if kernels is None:
         with torch.autocast(q.device.type, enabled=False):
@@ -113,8 +115,10 @@ def _attention_backward(
     neighborhood: str,
     scale: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    nb, kernels = Neighborhood.from_name(neighborhood), _kernels(q, v)
     grads = (_layout(q, q), _layout(k, k), _layout(v, v))
+    if not q.shape[2]:
+        return grads[0], grads[1].zero_(), grads[2].zero_()
+    nb, kernels = Neighborhood.from_name(neighborhood), _kernels(q, v)
     if kernels is None:
         with torch.autocast(q.device.type, enabled=False):
             # torch.func, since inside an operator autograd itself is off.

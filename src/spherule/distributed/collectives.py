@@ -1,0 +1,135 @@
+"""What ranks say to each other: pieces of tensors, and sums. Both are operators with the group's
+name, as compiled programs can hold no groups; the gradient of each is one of them again.
+"""
+
+import math
+from itertools import accumulate
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.distributed.distributed_c10d import _resolve_process_group
+
+
+@torch.library.custom_op("spherule::hand_out", mutates_args=())
+def hand_out(
+    x: Tensor, split: int, join: int, give: list[int], take: list[int], group: str
+) -> Tensor:
+    """Rank r gets x[give[2r]:give[2r + 1]] along dimension `split`. What comes, `take[r]` long
+    from rank r, is joined in the order of ranks along `join`.
+    """
+    peers = _group(group)
+    spans = _spans(give)
+    shape = list(x.shape)
+    shape[split] = spans[peers.rank()][1] - spans[peers.rank()][0]
+    pieces = [x.narrow(split, a, b - a) for a, b in spans]
+    shapes = [[*shape[:join], n, *shape[join + 1 :]] for n in take]
+    return torch.cat(_exchanged(pieces, shapes, peers), join)
+
+
+@torch.library.custom_op("spherule::hand_back", mutates_args=())
+def hand_back(
+    y: Tensor, split: int, join: int, give: list[int], take: list[int], size: int, group: str
+) -> Tensor:
+    """The adjoint of `hand_out`, for an x of `size` along `split`: what comes back for one place
+    is added up in the order of ranks.
+    """
+    peers = _group(group)
+    spans = _spans(give)
+    starts = [0, *accumulate(take)]
+    shape = list(y.shape)
+    shape[join] = take[peers.rank()]
+    pieces = [y.narrow(join, a, n) for a, n in zip(starts, take, strict=False)]
+    shapes = [[*shape[:split], b - a, *shape[split + 1 :]] for a, b in spans]
+    shape[split] = size
+    x = y.new_zeros(shape)
+    for (a, b), piece in zip(spans, _exchanged(pieces, shapes, peers), strict=True):
+        x.narrow(split, a, b - a).add_(piece)
+    return x
+
+
+@torch.library.custom_op("spherule::sum_ranks", mutates_args=())
+def sum_ranks(x: Tensor, group: str, shared: bool) -> Tensor:
+    """The sum over ranks, on all of them. Where it is `shared`, all go on with it alike, as with a
+    loss, and its gradient counts once; else each goes its own way, and all their gradients do.
+    """
+    total = x.clone(memory_format=torch.contiguous_format)
+    dist.all_reduce(total, group=_group(group))
+    return total
+
+
+def _group(name: str) -> dist.ProcessGroup:
+    return _resolve_process_group(name)  # type: ignore[arg-type]
+
+
+def _spans(give: list[int]) -> list[tuple[int, int]]:
+    return list(zip(give[::2], give[1::2], strict=True))
+
+
+def _exchanged(
+    pieces: list[Tensor], shapes: list[list[int]], peers: dist.ProcessGroup
+) -> list[Tensor]:
+    """Piece r goes to rank r; what rank r has for this one is of shape r. One collective; what a
+    rank has for itself stays where it is.
+    """
+    me = peers.rank()
+    outgoing = [p.reshape(-1) if r != me else p.new_empty(0) for r, p in enumerate(pieces)]
+    sizes = [math.prod(shape) if r != me else 0 for r, shape in enumerate(shapes)]
+    sent, received = torch.cat(outgoing), pieces[me].new_empty(sum(sizes))
+    dist.all_to_all_single(received, sent, sizes, [p.numel() for p in outgoing], group=peers)
+    return [
+        pieces[me] if r == me else part.view(shape)
+        for r, (part, shape) in enumerate(zip(received.split(sizes), shapes, strict=True))
+    ]
+
+
+@hand_out.register_fake
+def _(x: Tensor, split: int, join: int, give: list[int], take: list[int], group: str) -> Tensor:
+    me, shape = _group(group).rank(), list(x.shape)
+    shape[split] = give[2 * me + 1] - give[2 * me]
+    shape[join] = sum(take)
+    return x.new_empty(shape)
+
+
+@hand_back.register_fake
+def _(
+    y: Tensor, split: int, join: int, give: list[int], take: list[int], size: int, group: str
+) -> Tensor:
+    shape = list(y.shape)
+    shape[join] = take[_group(group).rank()]
+    shape[split] = size
+    return y.new_empty(shape)
+
+
+@sum_ranks.register_fake
+def _(x: Tensor, group: str, shared: bool) -> Tensor:
+    return torch.empty_like(x, memory_format=torch.contiguous_format)
+
+
+def _keep_out(ctx: Any, inputs: tuple, output: Tensor) -> None:
+    x, *ctx.where, ctx.group = inputs
+    ctx.size = x.shape[ctx.where[0]]
+
+
+def _keep_back(ctx: Any, inputs: tuple, output: Tensor) -> None:
+    _, *ctx.where, _, ctx.group = inputs
+
+
+def _keep_group(ctx: Any, inputs: tuple, output: Tensor) -> None:
+    _, ctx.group, ctx.shared = inputs
+
+
+def _backward_sum(ctx: Any, g: Tensor) -> tuple:
+    return (g if ctx.shared else sum_ranks(g, ctx.group, False)), None, None
+
+
+hand_out.register_autograd(
+    lambda ctx, g: (hand_back(g, *ctx.where, ctx.size, ctx.group), *[None] * 5),
+    setup_context=_keep_out,
+)
+hand_back.register_autograd(
+    lambda ctx, g: (hand_out(g, *ctx.where, ctx.group), *[None] * 6),
+    setup_context=_keep_back,
+)
+sum_ranks.register_autograd(_backward_sum, setup_context=_keep_group)

@@ -1,0 +1,168 @@
+"""A grid over many ranks: a run of rings each, which is a ring grid again."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Literal, TypeAlias
+
+import numpy as np
+import torch
+from jaxtyping import Shaped
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.distributed.device_mesh import DeviceMesh
+
+from spherule import checks
+from spherule.distributed.balance import WINDOW, even_runs, ring_work
+from spherule.distributed.collectives import hand_out, sum_ranks
+from spherule.grids import Grid
+from spherule.ops.checks import require_points
+
+Runs: TypeAlias = tuple[tuple[int, int], ...]
+"""For each rank the rings from one to another, without the last."""
+
+
+@dataclass(frozen=True)
+class Shards:
+    """Which rings of a grid each rank of a one-dimensional mesh owns.
+
+    `balance="work"` makes runs of about equally many pairs of queries and keys in disks of
+    `cutoff`, by default those of 7 cells: on grids with as many longitudes on all rings, points
+    near the poles have many more neighbors. `"points"` makes runs of equally many points. A rank
+    owns a ring at least, while there are enough.
+
+    Layers and models live on shards as they do on grids: `layer.on(shards)`.
+    """
+
+    grid: Grid
+    mesh: DeviceMesh
+    balance: Literal["work", "points"] = "work"
+    cutoff: float | None = None
+
+    def __post_init__(self) -> None:
+        checks.instance("grid", self.grid, Grid)
+        checks.instance("mesh", self.mesh, DeviceMesh)
+        checks.choice("balance", self.balance, ("work", "points"))
+        if self.mesh.ndim != 1:
+            raise ValueError(
+                f"mesh={self.mesh}: expected one dimension; take that of the domain, such as "
+                'mesh["domain"]'
+            )
+
+    @cached_property
+    def group(self) -> str:
+        """The name of the ranks' group."""
+        return self.mesh.get_group().group_name
+
+    @cached_property
+    def rank(self) -> int:
+        return self.mesh.get_local_rank()
+
+    @cached_property
+    def ranks(self) -> int:
+        return self.mesh.size()
+
+    @cached_property
+    def runs(self) -> Runs:
+        """The rings of all ranks."""
+        if self.balance == "work":
+            cutoff = self.grid.cutoff(WINDOW) if self.cutoff is None else self.cutoff
+            work = ring_work(self.grid, cutoff)
+        else:
+            work = self.grid.nphi.astype(np.float64)
+        bounds = even_runs(work, self.ranks)
+        return tuple(pairwise(bounds))
+
+    @cached_property
+    def rings(self) -> slice:
+        """This rank's."""
+        return slice(*self.runs[self.rank])
+
+    @cached_property
+    def points(self) -> slice:
+        """This rank's."""
+        return slice(*point_runs(self.grid, self.runs)[self.rank])
+
+    @cached_property
+    def part(self) -> Grid:
+        """This rank's rings as a grid."""
+        return self.grid.part(*self.runs[self.rank])
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of this rank's part of a field."""
+        return self.part.shape
+
+    @property
+    def name(self) -> str:
+        """The grid's."""
+        return self.grid.name
+
+    @property
+    def coarsest(self) -> bool:
+        return self.grid.coarsest
+
+    def coarsen(self) -> "Shards":
+        """Half the resolution, over the same ranks; some may own nothing of it."""
+        return self.of(self.grid.coarsen())
+
+    def of(self, grid: Grid) -> "Shards":
+        """Another grid over the same ranks."""
+        cutoff = None if self.cutoff is None else self.cutoff * grid.spacing / self.grid.spacing
+        return Shards(grid, self.mesh, self.balance, cutoff)
+
+    def scatter(self, field: Shaped[Tensor, "..."]) -> Shaped[Tensor, "..."]:
+        """This rank's part of a field (..., *grid.shape) that all ranks have."""
+        require_points("field", field, self.grid)
+        if self.grid.regular:
+            return field[..., self.rings, :]
+        return field[..., self.points]
+
+    def gather(self, part: Shaped[Tensor, "..."]) -> Shaped[Tensor, "..."]:
+        """The field of all ranks' parts (..., *shape), on each of them."""
+        require_points("part", part, self.part)
+        flat = part.flatten(part.ndim - len(self.shape))
+        give = [0, flat.shape[-1]] * self.ranks
+        take = [b - a for a, b in point_runs(self.grid, self.runs)]
+        dim = flat.ndim - 1
+        return hand_out(flat, dim, dim, give, take, self.group).unflatten(-1, self.grid.shape)
+
+    def __repr__(self) -> str:
+        return f"Shards({self.part!r}, rank {self.rank} of {self.ranks})"
+
+
+Place: TypeAlias = Grid | Shards
+"""Where a layer lives: on a grid, or on this rank's part of one."""
+
+
+def own(place: Place) -> Grid:
+    """The grid of a rank's own points."""
+    return place.part if isinstance(place, Shards) else place
+
+
+def whole(place: Place) -> Grid:
+    """The grid of all ranks' points."""
+    return place.grid if isinstance(place, Shards) else place
+
+
+def area_shares(place: Place) -> NDArray[np.float64]:
+    """Quadrature weights of a rank's own points, (points,); those of all ranks add up to 1."""
+    return own(place).weights.ravel() / whole(place).weights.sum()
+
+
+def summed(x: Tensor, place: Place, *, shared: bool = False) -> Tensor:
+    """The sum over ranks; `shared` where all go on with it alike, as with a loss."""
+    return sum_ranks(x, place.group, shared) if isinstance(place, Shards) else x
+
+
+def agreed(x: Tensor, place: Place) -> Tensor:
+    """What the first rank has, on all of them."""
+    if not isinstance(place, Shards):
+        return x
+    return sum_ranks(x if place.rank == 0 else torch.zeros_like(x), place.group, False)
+
+
+def point_runs(grid: Grid, runs: Runs) -> Runs:
+    """The points of runs of rings."""
+    ends = np.append(grid.ringstart, grid.size).tolist()
+    return tuple((ends[a], ends[b]) for a, b in runs)

@@ -1,0 +1,81 @@
+"""Spherical harmonic transforms over ranks: rings are split for the longitudes and orders for the
+colatitudes, with one exchange between. Coefficients are pairs of real numbers, of a rank's own
+orders only: `[..., l, own orders, 2]`.
+"""
+
+from itertools import chain, pairwise
+
+import torch
+from torch import Tensor
+
+from spherule.distributed.collectives import hand_back, hand_out
+from spherule.distributed.shards import Place, Shards
+from spherule.geometry.transforms import SCALAR
+from spherule.grids import Grid
+from spherule.ops.sht import _analysis, _contract, _synthesis, to_orders, to_points
+from spherule.ops.sht_operators import isht_operator, sht_operator
+from spherule.ops.tables import table
+
+
+def sht(u: Tensor, place: Place, lmax: int) -> Tensor:
+    """Coefficients of a rank's own orders, of a field (..., *place.shape)."""
+    if isinstance(place, Grid):
+        return sht_operator(u, place.name, lmax)
+    orders = torch.view_as_real(to_orders(u, place.part, lmax))
+    mine = orders[..., _all_orders(place, lmax, u.device), :]
+    rings = hand_out(mine, mine.ndim - 2, mine.ndim - 3, *_where(place, lmax))
+    table, weights = _analysis_of(place, lmax, u.dtype, u.device)
+    coeffs = _contract(table, torch.view_as_complex(rings) * weights[:, None])
+    return torch.view_as_real(coeffs).contiguous()
+
+
+def isht(coeffs: Tensor, place: Place) -> Tensor:
+    """The field of coefficients: the inverse of `sht`."""
+    if isinstance(place, Grid):
+        return isht_operator(coeffs, place.name)
+    lmax = coeffs.shape[-3] - 1
+    table = _synthesis_of(place, lmax, coeffs.dtype, coeffs.device)
+    rings = torch.view_as_real(_contract(table.mT, torch.view_as_complex(coeffs)))
+    give, take, group = _where(place, lmax)
+    split, join = rings.ndim - 2, rings.ndim - 3
+    orders = hand_back(rings, split, join, give, take, lmax + 1, group)
+    back = _all_orders(place, lmax, coeffs.device).argsort()
+    return to_points(torch.view_as_complex(orders[..., back, :].contiguous()), place.part)
+
+
+def order_runs(lmax: int, ranks: int) -> list[list[int]]:
+    """The orders of each rank. Order m has lmax + 1 - m degrees, so m goes with lmax - m."""
+    pairs = [sorted({m, lmax - m}) for m in range(lmax // 2 + 1)]
+    ends = [len(pairs) * rank // ranks for rank in range(ranks + 1)]
+    return [list(chain(*pairs[first:last])) for first, last in pairwise(ends)]
+
+
+def _where(shards: Shards, lmax: int) -> tuple[list[int], list[int], str]:
+    give, start = [], 0
+    for orders in order_runs(lmax, shards.ranks):
+        give += [start, start + len(orders)]
+        start += len(orders)
+    return give, [b - a for a, b in shards.runs], shards.group
+
+
+@table(maxsize=64)
+def _all_orders(shards: Shards, lmax: int, device: torch.device) -> Tensor:
+    """Rank by rank."""
+    return torch.tensor([*chain(*order_runs(lmax, shards.ranks))], device=device)
+
+
+def _own_orders(shards: Shards, lmax: int) -> list[int]:
+    return order_runs(lmax, shards.ranks)[shards.rank]
+
+
+@table(maxsize=24)
+def _analysis_of(
+    shards: Shards, lmax: int, dtype: torch.dtype, device: torch.device
+) -> tuple[Tensor, Tensor]:
+    table, weights = _analysis(SCALAR, shards.grid, lmax, dtype, device)
+    return table[_own_orders(shards, lmax)], weights
+
+
+@table(maxsize=24)
+def _synthesis_of(shards: Shards, lmax: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    return _synthesis(SCALAR, shards.grid, lmax, dtype, device)[_own_orders(shards, lmax)]
