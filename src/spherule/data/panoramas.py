@@ -59,6 +59,7 @@ class Panorama:
     """The building or part of one: what a split should not tear apart."""
 
     def checksum(self) -> int:
+        """CRC-32 of picture, labels and depth."""
         value = 0
         for array in (self.rgb, self.label, self.depth):
             value = zlib.crc32(array.tobytes(), value)

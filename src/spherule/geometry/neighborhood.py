@@ -132,10 +132,12 @@ class Neighborhood(ABC):
 
     @cached_property
     def queries(self) -> int:
+        """The number of queries."""
         return int(self.table.query.nphi.sum())
 
     @cached_property
     def keys(self) -> int:
+        """The number of keys."""
         return int(self.table.key.nphi.sum())
 
     def ring(self, r: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

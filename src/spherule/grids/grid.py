@@ -214,6 +214,7 @@ class Grid:
 
     @property
     def nrings(self) -> int:
+        """The number of rings."""
         return self.theta.size
 
     @cached_property

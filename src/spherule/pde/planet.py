@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Planet:
+    """What the equations need to know of a planet."""
+
     radius: float = 6.37122e6
     """Metres."""
     omega: float = 7.292e-5
@@ -14,3 +16,4 @@ class Planet:
 
 
 EARTH = Planet()
+"""With the constants of Williamson's test cases."""
