@@ -13,6 +13,7 @@ EXTRAS = {
     "h5py": "data",
     "PIL": "data",
     "triton": "gpu",
+    "huggingface_hub": "hub",
 }
 """The extra of this package that brings each module."""
 

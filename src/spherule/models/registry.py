@@ -19,7 +19,17 @@ def build(config: ModelConfig, grid: Grid | str, in_channels: int, out_channels:
 
 
 def from_pretrained(directory: str | Path) -> Model:
-    """What `save_pretrained` wrote, of whichever class it is."""
+    """What `save_pretrained` wrote, of whichever class it is.
+
+    Args:
+        directory: where from, or `hf://owner/name@commit` on the Hugging Face Hub.
+
+    >>> from spherule import models
+    >>> model = models.Linear(models.LinearConfig(lmax=3), "H4", 2, 2)
+    >>> where = model.save_pretrained(getfixture("tmp_path"))
+    >>> models.from_pretrained(where).grid
+    Grid(H4: 15 rings, 192 points)
+    """
     return Model.from_pretrained(directory)
 
 

@@ -3,6 +3,7 @@
 from spherule.runs.directory import RunDirectory
 from spherule.runs.evaluation import evaluate, evaluated
 from spherule.runs.prediction import predict
+from spherule.runs.publish import publish
 from spherule.runs.rollout import Rollout, roll_out
 from spherule.runs.run import Run
 from spherule.runs.training import train
@@ -14,6 +15,7 @@ __all__ = [
     "evaluate",
     "evaluated",
     "predict",
+    "publish",
     "roll_out",
     "train",
 ]
