@@ -8,6 +8,7 @@ from spherule import checks
 from spherule.grids import Grid
 from spherule.nn.checks import flat_field
 from spherule.nn.placed import Placed
+from spherule.ops.forward_mode import multilinear
 from spherule.ops.sht_operators import isht_operator, sht_operator
 
 
@@ -37,17 +38,17 @@ class Harmonics(Placed):
     ) -> Float[Tensor, "batch channels degree order 2"]:
         """Coefficients, real and imaginary parts."""
         x = x.contiguous() if x.dtype == torch.float64 else x.float().contiguous()
-        coeffs = sht_operator(x, self.grid.name, self.degree)
+        coeffs = multilinear(sht_operator, (x,), self.grid.name, self.degree)
         for _ in range(self.corrections):
-            rest = x - isht_operator(coeffs, self.grid.name)
-            coeffs = coeffs + sht_operator(rest, self.grid.name, self.degree)
+            rest = x - self.synthesize(coeffs)
+            coeffs = coeffs + multilinear(sht_operator, (rest,), self.grid.name, self.degree)
         return coeffs
 
     def synthesize(
         self, coeffs: Float[Tensor, "batch channels degree order 2"]
     ) -> Float[Tensor, "batch channels ..."]:
         """The field of coefficients."""
-        return isht_operator(coeffs.contiguous(), self.grid.name)
+        return multilinear(isht_operator, (coeffs.contiguous(),), self.grid.name)
 
     def forward(
         self, x: Float[Tensor, "batch channels ..."]
