@@ -29,5 +29,7 @@ def test_a_planar_global_model_gives_the_same_values_in_onnx() -> None:
     [("spherical transformer, local", "disco"), ("planar transformer, local", "neighborhood_att")],
 )
 def test_operators_of_our_own_are_refused_by_name(name: str, operator: str) -> None:
-    with pytest.raises(torch.onnx.OnnxExporterError, match=rf"No ONNX function.*spherule\.{operator}"):
+    with pytest.raises(
+        torch.onnx.OnnxExporterError, match=rf"No ONNX function.*spherule\.{operator}"
+    ):
         export(name)

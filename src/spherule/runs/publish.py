@@ -36,7 +36,9 @@ def run_card(run: Run, *, device: str = "auto", log: Log = print) -> str:
     asked = json.dumps(run.config.to_dict(), indent=2, ensure_ascii=False)
     return model_card(
         run.model,
-        f"## On test samples\n\nMean and deviation over samples; {on}.\n\n| | |\n|---|---|\n{rows}\n",
-        f"## How it was made\n\nRecipe `{run.name}`, step {run.checkpoint.step}, "
-        f"torch {result['torch']}. `spherule train --config` takes this:\n\n```json\n{asked}\n```\n",
+        "## On test samples\n",
+        f"Mean and deviation over samples; {on}.\n\n| | |\n|---|---|\n{rows}\n",
+        "## How it was made\n",
+        f"Recipe `{run.name}`, step {run.checkpoint.step}, torch {result['torch']}.",
+        f"`spherule train --config` takes this:\n\n```json\n{asked}\n```\n",
     )
