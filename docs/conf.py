@@ -52,6 +52,7 @@ nb_execution_show_tb = True
 
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
+autodoc_inherit_docstrings = False
 maximum_signature_line_length = 90
 autoclass_content = "class"
 napoleon_use_rtype = False

@@ -25,8 +25,7 @@ def imports(packages: list[str]) -> networkx.DiGraph:
         (a, b)
         for a in packages
         for b in packages
-        if a != b
-        and graph.direct_import_exists(importer=f"spherule.{a}", imported=f"spherule.{b}")
+        if a != b and graph.direct_import_exists(importer=f"spherule.{a}", imported=f"spherule.{b}")
     )
     return networkx.transitive_reduction(pairs)
 
@@ -47,17 +46,19 @@ def draw() -> str:
         far = yb - ya > STEP
         bend = 220 if far and xa == xb else 0
         above, below = start + (end - start) // 3, end - (end - start) // 3
+        kind = "far" if far else "near"
         parts.append(
-            f'<path d="M{xa} {start}C{xa + bend} {above} {xb + bend} {below} {xb} {end}"{' class="far"' * far}>'
+            f'<path class="{kind}" d="M{xa} {start}C{xa + bend} {above} '
+            f'{xb + bend} {below} {xb} {end}">'
             f"<title>{a} imports {b}</title></path>"
         )
     for name, (x, y) in place.items():
         parts.append(
-            f'<rect x="{x - BOX // 2}" y="{y - HEIGHT // 2}" width="{BOX}" height="{HEIGHT}" rx="8"/>'
+            f'<rect x="{x - BOX // 2}" y="{y - HEIGHT // 2}" width="{BOX}" height="{HEIGHT}"/>'
             f'<text x="{x}" y="{y + 5}">{name}</text>'
         )
     style = (
-        "rect{fill:#eef4f8;stroke:#14527a}.ground{fill:#fff;stroke:none}"
+        "rect{fill:#eef4f8;stroke:#14527a;rx:8px}.ground{fill:#fff;stroke:none}"
         "text{font:15px monospace;text-anchor:middle;fill:#12212c}"
         "path{fill:none;stroke:#14527a;stroke-width:1.3;opacity:.7}"
         ".far{stroke-dasharray:4 4}"
