@@ -9,13 +9,13 @@ PACK := build/pack
 CSRC := $(wildcard src/spherule/csrc/*.h src/spherule/csrc/*.cpp)
 
 # Threads that wait for each other asleep, not spinning: on a busy machine many times as fast.
-demo test test-all test-browser: export OMP_WAIT_POLICY = passive
+demo test test-all test-browser docs: export OMP_WAIT_POLICY = passive
 
 # Both sides of a comparison keep the memory that they free: else what is measured is how often glibc gave it back.
 bench: export MALLOC_TRIM_THRESHOLD_ = 2000000000
 bench: export MALLOC_MMAP_THRESHOLD_ = 33554432
 
-.PHONY: demo test test-all test-browser test-oldest test-newest check lint-workflows format sanitize bench sdist wheel try-wheel wheels clean
+.PHONY: demo test test-all test-browser test-oldest test-newest check lint-workflows format sanitize bench docs docs-serve sdist wheel try-wheel wheels clean
 
 demo: $(SETUP)
 	$(BIN)/spherule demo --out out/demo
@@ -76,6 +76,13 @@ bench: $(SETUP) $(VENV)/.peer
 	$(BIN)/python benchmarks/shallow_water.py
 	$(BIN)/python benchmarks/rooms.py
 
+# The site, in build/docs/html. Tutorials are run; a broken link or a public name without docs is an error.
+docs: $(SETUP) $(VENV)/.docs
+	$(BIN)/sphinx-build --fail-on-warning --keep-going -d build/docs/doctrees docs build/docs/html
+
+docs-serve: docs
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/docs/html 8000
+
 # A wheel by way of the sdist, so that both are known to build: no git, no torch. OpenMP's runtime stays outside, torch
 # brings it.
 wheel: sdist
@@ -109,6 +116,10 @@ $(SETUP): pyproject.toml $(CONSTRAINTS) CMakeLists.txt $(CSRC)
 
 $(VENV)/.browser: $(SETUP)
 	$(BIN)/pip install --quiet "playwright>=1.50"
+	touch $@
+
+$(VENV)/.docs: $(SETUP)
+	$(BIN)/pip install --quiet --constraint $(CONSTRAINTS) --editable ".[docs]"
 	touch $@
 
 # The peer to measure against. Its metadata asks for another torch than it needs.

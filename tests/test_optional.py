@@ -15,6 +15,7 @@ from spherule.data.images import read_panorama, read_png
 from spherule.data.rooms import Rooms, RoomsConfig
 from spherule.data.stanford_layout import write_stanford_layout
 from spherule.data.zarr_store import zarr_module
+from spherule.models import from_pretrained
 from spherule.optional import EXTRAS, install, require
 from spherule.report.style import pyplot
 
@@ -55,6 +56,7 @@ def test_extras_bring_what_they_are_said_to(package: str) -> None:
         ("h5py", lambda path: open_fields(path / "fields.nc")),
         ("cfgrib", lambda path: open_fields(path / "fields.grib")),
         ("fsspec", lambda path: open_fields("s3://bucket/fields.nc")),
+        ("huggingface_hub", lambda path: from_pretrained(f"hf://a/b@{'0' * 40}")),
         ("PIL", lambda path: read_png(path / "fields.nc", "name", ("L",))),
         ("PIL", lambda path: read_panorama(path / "fields.nc")),
         ("PIL", lambda path: next(write_stanford_layout(path / "new", Rooms(RoomsConfig())))),

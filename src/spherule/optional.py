@@ -15,6 +15,7 @@ EXTRAS = {
     "fsspec": "data",
     "cfgrib": "grib",
     "triton": "gpu",
+    "huggingface_hub": "hub",
 }
 """The extra of this package that brings each module."""
 

@@ -69,6 +69,7 @@ class Panorama:
             )
 
     def checksum(self) -> int:
+        """CRC-32 of picture, labels and depth."""
         value = 0
         for array in (self.rgb, self.label, self.depth):
             value = zlib.crc32(array.tobytes(), value)

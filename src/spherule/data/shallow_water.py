@@ -77,6 +77,7 @@ class ShallowWaterConfig:
         return preset if self.mean_depth is None else replace(preset, mean_depth=self.mean_depth)
 
     def solver(self) -> ShallowWater:
+        """What integrates the states, in float32."""
         return ShallowWater(
             Grid.from_name(self.grid),
             lmax=self.lmax,

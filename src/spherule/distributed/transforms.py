@@ -12,6 +12,7 @@ from spherule.distributed.collectives import hand_back, hand_out
 from spherule.distributed.shards import Place, Shards
 from spherule.geometry.transforms import SCALAR
 from spherule.grids import Grid
+from spherule.ops.forward_mode import multilinear
 from spherule.ops.sht import _analysis, _contract, _synthesis, to_orders, to_points
 from spherule.ops.sht_operators import isht_operator, sht_operator
 from spherule.ops.tables import table
@@ -20,7 +21,7 @@ from spherule.ops.tables import table
 def sht(u: Tensor, place: Place, lmax: int) -> Tensor:
     """Coefficients of a rank's own orders, of a field (..., *place.shape)."""
     if isinstance(place, Grid):
-        return sht_operator(u, place.name, lmax)
+        return multilinear(sht_operator, (u,), place.name, lmax)
     orders = torch.view_as_real(to_orders(u, place.part, lmax))
     mine = orders[..., _all_orders(place, lmax, u.device), :]
     rings = hand_out(mine, mine.ndim - 2, mine.ndim - 3, *_where(place, lmax))
@@ -32,7 +33,7 @@ def sht(u: Tensor, place: Place, lmax: int) -> Tensor:
 def isht(coeffs: Tensor, place: Place) -> Tensor:
     """The field of coefficients: the inverse of `sht`."""
     if isinstance(place, Grid):
-        return isht_operator(coeffs, place.name)
+        return multilinear(isht_operator, (coeffs,), place.name)
     lmax = coeffs.shape[-3] - 1
     table = _synthesis_of(place, lmax, coeffs.dtype, coeffs.device)
     rings = torch.view_as_real(_contract(table.mT, torch.view_as_complex(coeffs)))

@@ -44,12 +44,20 @@ class Neighborhood(ABC):
         edge_width: float = 0.0,
         weighted: bool = True,
     ) -> "Neighborhood":
-        """Keys within the geodesic distance `cutoff` (radians) of a query, weighted by the key
-        grid's quadrature.
+        """Keys within a geodesic distance of a query, weighted by the key grid's quadrature.
 
-        With `edge_width` h > 0 the weight falls linearly from 1 at cutoff - h/2 to 0 at
-        cutoff + h/2. A disk that reaches the antipode is the whole sphere. `weighted=False` counts
-        all keys alike, wherever they crowd.
+        Args:
+            query_grid: where queries are.
+            key_grid: where keys are; any two ring grids will do.
+            cutoff: the radius in radians; a disk that reaches the antipode is the whole sphere.
+            edge_width: over this width around `cutoff` the weight falls linearly from 1 to 0.
+            weighted: False counts all keys alike, wherever they crowd.
+
+        >>> import spherule as sph
+        >>> grid = sph.Grid.gauss(32, 64)
+        >>> disk = sph.Neighborhood.disk(grid, grid, grid.cutoff(7))
+        >>> int(disk.counts().min()), int(disk.counts().max())
+        (47, 234)
         """
         for name, grid in (("query_grid", query_grid), ("key_grid", key_grid)):
             if not isinstance(grid, Grid):
@@ -137,10 +145,12 @@ class Neighborhood(ABC):
 
     @cached_property
     def queries(self) -> int:
+        """The number of queries."""
         return int(self.table.query.nphi.sum())
 
     @cached_property
     def keys(self) -> int:
+        """The number of keys."""
         return int(self.table.key.nphi.sum())
 
     @checks.arguments

@@ -99,8 +99,16 @@ class Grid:
     @classmethod
     @checks.arguments
     def gauss(cls, nlat: int, nlon: int, *, offset: float = 0.0) -> "Grid":
-        """Gauss-Legendre latitudes: exact for degree 2 nlat - 1. `offset` shifts all longitudes by
-        a part of a cell.
+        """Gauss-Legendre latitudes: exact for degree 2 nlat - 1.
+
+        Args:
+            nlat: the number of rings.
+            nlon: points on each.
+            offset: shifts all longitudes by this part of a cell.
+
+        >>> import spherule as sph
+        >>> sph.Grid.gauss(64, 128).shape
+        (64, 128)
         """
         return cls._regular("gauss", nlat, nlon, offset)
 
@@ -139,6 +147,13 @@ class Grid:
     def healpix(cls, nside: int) -> "Grid":
         """HEALPix in ring order, 12 nside^2 points of equal area (`grids.healpix` converts from
         nested order).
+
+        Args:
+            nside: the resolution; here it need not be a power of two.
+
+        >>> import spherule as sph
+        >>> sph.Grid.healpix(32)
+        Grid(H32: 127 rings, 12288 points)
         """
         nside = checks.integer("nside", nside, low=1, high=_MOST_RINGS // 4)
         theta, nphi, phi0 = healpix.rings(nside)
@@ -147,7 +162,15 @@ class Grid:
     @classmethod
     @checks.arguments
     def octahedral(cls, n: int) -> "Grid":
-        """ECMWF's octahedral reduced Gaussian grid O{n}: 2n rings of 20, 24, 28, ... points."""
+        """ECMWF's octahedral reduced Gaussian grid O{n}: 2n rings of 20, 24, 28, ... points.
+
+        Args:
+            n: rings from a pole to the equator.
+
+        >>> import spherule as sph
+        >>> sph.Grid.octahedral(24)
+        Grid(O24: 48 rings, 3168 points)
+        """
         n = checks.integer("n", n, low=1, high=_MOST_RINGS // 2)
         return cls._reduced_gaussian(reduced.octahedral(n), f"O{n}")
 
@@ -220,8 +243,15 @@ class Grid:
     @classmethod
     @checks.arguments
     def from_name(cls, name: str) -> "Grid":
-        """The grid of a name: "gauss:64x128", "fejer:180x360@0.5" (longitudes offset by half a
-        cell), "H64", "O96", "N320", "F90".
+        """The grid of a name.
+
+        Args:
+            name: "gauss:64x128", "fejer:180x360@0.5" (longitudes offset by half a cell), "H64",
+                "O96", "N320", "F90".
+
+        >>> import spherule as sph
+        >>> sph.Grid.from_name("H64") == sph.Grid.healpix(64)
+        True
         """
         if own := _own_rings.get(name):
             return own
@@ -248,8 +278,20 @@ class Grid:
     def match(
         lat: ArrayLike, lon: ArrayLike, *, bounds: ArrayLike | None = None, repair: bool = False
     ) -> "Match":
-        """The grid of coordinates in degrees, and how data on them come into its order; see
-        `grids.match`.
+        """The grid of coordinates in degrees, and how data on them come into its order.
+
+        Args:
+            lat: latitudes of rows in any order, or of every point.
+            lon: longitudes of columns from anywhere on, or of every point.
+            bounds: of rows whose latitudes are no family's: where each begins and ends.
+            repair: leave out a column that comes again, add rows at poles that are missing.
+
+        >>> import numpy as np, spherule as sph
+        >>> match = sph.Grid.match(np.linspace(-90, 90, 181), np.arange(-180, 180, 1.0))
+        >>> match.grid
+        Grid(clenshaw_curtis:181x360: 181 rings, 65160 points)
+        >>> match.to_grid(np.zeros((12, 181, 360))).shape
+        (12, 181, 360)
         """
         from spherule.grids.match import match
 
@@ -279,6 +321,7 @@ class Grid:
 
     @property
     def nrings(self) -> int:
+        """The number of rings."""
         return self.theta.size
 
     @cached_property

@@ -11,6 +11,7 @@ from spherule import checks
 from spherule.distributed import Place, Shards
 from spherule.grids import Grid
 from spherule.grids.serial import as_grid
+from spherule.models import hub
 from spherule.models.config import ModelConfig
 from spherule.models.pretrained import load, save
 from spherule.nn import Placed
@@ -79,11 +80,27 @@ class Model(Placed):
         super().place(*grids)
         self.grid = grids[0]
 
-    def save_pretrained(self, directory: str | Path) -> None:
-        """Write `model.safetensors` and `config.json`."""
+    def save_pretrained(self, directory: str | Path, *, card: str | None = None) -> str:
+        """Write `model.safetensors` and `config.json`; what `from_pretrained` takes is returned.
+
+        Args:
+            directory: where to, or `hf://owner/name` on the Hugging Face Hub.
+            card: what the Hub shows of the model; by default what it is, without how it was made
+                (`runs.publish` tells that too).
+        """
+        if hub.is_address(directory):
+            return hub.upload(self, str(directory), card)
         save(self, Path(directory))
+        return str(directory)
 
     @classmethod
     def from_pretrained(cls: type[AnyModel], directory: str | Path) -> AnyModel:
-        """Read what `save_pretrained` wrote. Nothing is unpickled."""
-        return load(cls, Path(directory))
+        """Read what `save_pretrained` wrote. Nothing is unpickled.
+
+        Args:
+            directory: where from, or `hf://owner/name@commit` on the Hugging Face Hub, with all 40
+                digits of the commit.
+        """
+        return load(
+            cls, hub.download(str(directory)) if hub.is_address(directory) else Path(directory)
+        )

@@ -12,7 +12,18 @@ from spherule.models.upgrade import upgrade_tagged
 
 @checks.arguments
 def build(config: ModelConfig, grid: Grid | str, in_channels: int, out_channels: int) -> Model:
-    """The model that this config describes."""
+    """The model that this config describes.
+
+    Args:
+        config: an architecture, such as `TransformerConfig()`.
+        grid: of input and output, or its name.
+        in_channels: of the input.
+        out_channels: of the output.
+
+    >>> from spherule import models
+    >>> type(models.build(models.TransformerConfig(width=16), "H4", 3, 3)).__name__
+    'Transformer'
+    """
     for cls in MODELS.values():
         if cls.Config is type(config):
             return cls(config, grid, in_channels, out_channels)
@@ -22,7 +33,18 @@ def build(config: ModelConfig, grid: Grid | str, in_channels: int, out_channels:
 
 @checks.arguments
 def from_pretrained(directory: str | Path) -> Model:
-    """What `save_pretrained` wrote, of whichever class it is."""
+    """What `save_pretrained` wrote, of whichever class it is.
+
+    Args:
+        directory: where from, or `hf://owner/name@commit` on the Hugging Face Hub.
+
+    >>> import tempfile
+    >>> from spherule import models
+    >>> model = models.Linear(models.LinearConfig(lmax=3), "H4", 2, 2)
+    >>> where = model.save_pretrained(tempfile.mkdtemp())
+    >>> models.from_pretrained(where).grid
+    Grid(H4: 15 rings, 192 points)
+    """
     return Model.from_pretrained(directory)
 
 

@@ -80,7 +80,20 @@ class TransformerConfig(GeometryConfig):
 
 
 class Transformer(Network):
-    """Encoder, blocks, decoder."""
+    """Encoder, blocks, decoder.
+
+    Args:
+        config: the architecture.
+        grid: of input and output, or its name.
+        in_channels: of the input.
+        out_channels: of the output.
+
+    >>> import torch, spherule as sph
+    >>> config = sph.models.TransformerConfig(width=16, depth=2, heads=2)
+    >>> model = sph.models.Transformer(config, "gauss:16x32", 3, 1)
+    >>> tuple(model(torch.randn(2, 3, 16, 32)).shape)
+    (2, 1, 16, 32)
+    """
 
     Config = TransformerConfig
     config: TransformerConfig

@@ -17,14 +17,30 @@ from spherule.ops.checks import require_points
 
 
 class SphericalAttention(Placed):
-    """Multi-head attention with quadrature weights: global, or within geodesic disks.
+    """Multi-head attention with quadrature weights: global, or within geodesic disks. Queries come
+    from a field, keys and values from it or from another, the context.
 
-    Queries come from `x` on `query_grid` (by default `grid`), keys and values from `context` on
-    `grid` (by default `x` itself). `cutoff=None` attends to the whole sphere; a number of radians
-    only to the disk of that radius, whose edge is `edge_width` wide. `key_channels` and
-    `value_channels` are the widths of the projected keys and values over all heads,
-    `context_channels` that of the context; each is `channels` by default. `dropout` drops attention
-    weights; only global attention forms them, at the price of torch's slower kernel.
+    Args:
+        channels: of the field, and by default of all that follows.
+        grid: where keys and values are.
+        heads: among which the projected channels are shared.
+        cutoff: the radius of the disks in radians; None attends to the whole sphere.
+        query_grid: where queries are, by default `grid`.
+        edge_width: of the disks' soft edge, in radians.
+        key_channels: of projected queries and keys, over all heads.
+        value_channels: of projected values, over all heads.
+        out_channels: of what comes out.
+        context_channels: of the context.
+        bias: whether projections have one.
+        qk_norm: normalize queries and keys of each head.
+        dropout: of attention weights; only global attention forms them, at the price of torch's
+            slower kernel.
+
+    >>> import torch, spherule as sph
+    >>> grid = sph.Grid.octahedral(8)
+    >>> layer = sph.nn.SphericalAttention(32, grid, heads=4, cutoff=grid.cutoff(7))
+    >>> tuple(layer(torch.randn(2, 32, *grid.shape)).shape)
+    (2, 32, 544)
     """
 
     grid: Any

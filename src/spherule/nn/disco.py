@@ -16,13 +16,26 @@ from spherule.nn.projection import mix_channels
 
 
 class DiscoConv(Placed):
-    """Convolution on the sphere, from `grid` to `out_grid`, with filters that are learned
-    combinations of hats on a geodesic disk: one in the centre, `angles` at each of `radii`
-    distances.
+    """Convolution on the sphere with filters that are learned combinations of hats on a geodesic
+    disk: one in the centre, `angles` at each of `radii` distances.
 
-    `angles=1` makes it equivariant under all rotations; with more, filters keep their orientation
-    to the meridian. `cutoff` is in radians, by default three spacings of the coarser grid, or what
-    it takes for every hat to have a point under it.
+    Args:
+        in_channels: of the field.
+        out_channels: of what comes out.
+        grid: where the field is.
+        out_grid: where it goes, by default `grid`.
+        radii: distances at which hats sit.
+        angles: hats at each distance. 1 makes the layer equivariant under all rotations; with more,
+            filters keep their orientation to the meridian.
+        cutoff: the radius of the disk in radians, by default three spacings of the coarser grid, or
+            what it takes for every hat to have a point under it.
+        groups: as in torch's convolutions.
+        bias: whether there is one.
+
+    >>> import torch, spherule as sph
+    >>> layer = sph.nn.DiscoConv(3, 8, sph.Grid.gauss(16, 32), sph.Grid.healpix(4))
+    >>> tuple(layer(torch.randn(2, 3, 16, 32)).shape)
+    (2, 8, 192)
     """
 
     weight: nn.Parameter

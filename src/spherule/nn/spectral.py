@@ -84,7 +84,8 @@ class SHT(Placed):
         require_points("x", x, self.grid)
         _require_present("SHT: x", x)
         x = x.contiguous() if x.dtype == torch.float64 else x.float().contiguous()
-        return torch.view_as_complex(sht_operator(x, self.grid.name, self.lmax))
+        coeffs = multilinear(sht_operator, (x,), self.grid.name, self.lmax)
+        return torch.view_as_complex(coeffs)
 
     def extra_repr(self) -> str:
         return f"{self.grid.name}, lmax={self.lmax}"
@@ -108,7 +109,7 @@ class ISHT(Placed):
             )
         pairs = torch.view_as_real(coeffs.resolve_conj())
         _require_present("ISHT: coeffs", pairs)
-        return isht_operator(pairs.contiguous(), self.grid.name)
+        return multilinear(isht_operator, (pairs.contiguous(),), self.grid.name)
 
     def extra_repr(self) -> str:
         return self.grid.name

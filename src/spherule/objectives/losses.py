@@ -53,7 +53,19 @@ def l2(
     *,
     mask: Bool[Tensor, "..."] | None = None,
 ) -> Float[Tensor, "batch"]:
-    """Mean over the channels of the root of the mean square: the tables' L2."""
+    """Mean over the channels of the root of the mean square: the tables' L2.
+
+    Args:
+        prediction: `(batch, channels, *grid.shape)`.
+        target: of the same shape.
+        grid: whose quadrature weights count.
+        mask: True where a point counts, `(*grid.shape)` or one for each sample.
+
+    >>> import torch, spherule as sph
+    >>> a, b = torch.zeros(2, 3, 16, 32), torch.ones(2, 3, 16, 32)
+    >>> [round(x, 4) for x in sph.objectives.l2(a, b, sph.Grid.gauss(16, 32)).tolist()]
+    [1.0, 1.0]
+    """
     error, seen = _error(prediction, target, grid, mask)
     square = mean_over(error.square(), grid, seen)
     # The root's slope at 0 is infinite: there the gradient is 0.

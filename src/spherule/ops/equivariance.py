@@ -29,10 +29,24 @@ def equivariance_error(
     """The relative L2 difference of model(R x) and R model(x), root mean square over random x and
     R.
 
-    x has `channels` Gaussian channels of degree <= lmax and variance 1. Fields are rotated as
-    harmonics, and compared as harmonics up to two thirds of the output grid's lmax, below which
-    what the output has beyond the grid does not alias: what is seen is the model's own error. Two
-    unrelated fields of the same size are 1.4 apart.
+    Fields are rotated as harmonics, and compared as harmonics up to two thirds of the output grid's
+    lmax, below which what the output has beyond the grid does not alias: what is seen is the
+    model's own error. Two unrelated fields of the same size are 1.4 apart.
+
+    Args:
+        model: any map from fields `(batch, channels, *grid.shape)`.
+        grid: of x.
+        channels: of x, Gaussian, of variance 1.
+        lmax: the highest degree of x.
+        samples: how many x and R.
+        seed: of x and R.
+        dtype: in which the model is called.
+        out_grid: of what comes out, by default `grid`.
+
+    >>> import spherule as sph
+    >>> grid = sph.Grid.gauss(24, 48)
+    >>> sph.equivariance_error(lambda x: x.square(), grid, 1, lmax=5) < 1e-5
+    True
     """
     checks.integer("channels", channels, low=1)
     checks.integer("samples", samples, low=1)

@@ -11,8 +11,16 @@ from spherule.ops.checks import require_field
 
 @checks.arguments
 def integrate(u: Shaped[Tensor, "..."], grid: Grid) -> Shaped[Tensor, "*batch"]:
-    """The integral of a field `(..., *grid.shape)` over the unit sphere; a constant 1 gives the
-    grid's area, 4 pi.
+    """The integral of a field over the unit sphere; a constant 1 gives the grid's area, 4 pi.
+
+    Args:
+        u: `(..., *grid.shape)`, float32 or float64.
+        grid: where it is given.
+
+    >>> import torch, spherule as sph
+    >>> grid = sph.Grid.octahedral(8)
+    >>> round(sph.ops.integrate(torch.ones(grid.shape), grid).item(), 4)
+    12.5664
     """
     require_field("u", u, grid)
     dims = tuple(range(-len(grid.shape), 0))

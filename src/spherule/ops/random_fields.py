@@ -76,6 +76,17 @@ def random_field(
 
     They are drawn as coefficients: the same generator state gives the same field on every grid, and
     the variance at a point is `point_variance(spectrum)` at every resolution.
+
+    Args:
+        spectrum: C_l for l = 0, 1, ..., such as `matern_spectrum` gives.
+        grid: where fields are wanted.
+        shape: how many.
+        generator: of random numbers, by default torch's own.
+
+    >>> import spherule as sph
+    >>> spectrum = sph.ops.matern_spectrum(10, length=0.3)
+    >>> tuple(sph.ops.random_field(spectrum, sph.Grid.healpix(4), (2, 3)).shape)
+    (2, 3, 192)
     """
     return isht(random_coeffs(spectrum, shape, generator=generator), grid)
 

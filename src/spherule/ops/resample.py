@@ -23,12 +23,23 @@ def resample(
     *,
     mode: Literal["bilinear", "conservative", "nearest"] = "bilinear",
 ) -> Shaped[Tensor, "..."]:
-    """A field `(..., *source.shape)` at the points of another grid, `(..., *target.shape)`.
+    """A field at the points of another grid, `(..., *target.shape)`.
 
     Bilinear is second order for smooth fields, keeps constants, crosses the date line and the
     poles; for labels and other integers take "nearest". Neither averages: filter a field before you
     put it on a much coarser grid, or take "conservative", the average over what lies in each cell,
     which keeps the field's mean and bounds but is first order.
+
+    Args:
+        u: `(..., *source.shape)`.
+        source: the grid that it is on.
+        target: the grid that it shall be on; any two ring grids will do.
+        mode: "bilinear", "conservative" or "nearest".
+
+    >>> import torch, spherule as sph
+    >>> source, target = sph.Grid.gauss(16, 32), sph.Grid.healpix(8)
+    >>> tuple(sph.ops.resample(torch.zeros(2, 3, 16, 32), source, target).shape)
+    (2, 3, 768)
     """
     require_points("u", u, source)
     if mode not in ("bilinear", "conservative", "nearest"):

@@ -17,10 +17,21 @@ from spherule.ops.checks import require_coeffs
 def rotate(
     coeffs: Shaped[Tensor, "*batch degree order"], R: ArrayLike | Tensor
 ) -> Shaped[Tensor, "*batch degree order"]:
-    """Coefficients of the rotated field f'(x) = f(R^-1 x), R a rotation matrix (3, 3).
+    """Coefficients of the rotated field f'(x) = f(R^-1 x).
 
     Degrees do not mix: each is multiplied by its Wigner matrix, exp(-i m alpha) d_mn(beta) exp(-i n
     gamma).
+
+    Args:
+        coeffs: `[..., l, m >= 0]`, complex.
+        R: a rotation matrix, (3, 3).
+
+    >>> import torch, spherule as sph
+    >>> z = torch.zeros(2, 2, dtype=torch.complex128)
+    >>> z[1, 0] = 1  # the field cos(theta), but for a factor
+    >>> upside_down = [[1, 0, 0], [0, -1, 0], [0, 0, -1]]
+    >>> round(sph.ops.rotate(z, upside_down)[1, 0].real.item(), 6)
+    -1.0
     """
     require_coeffs("coeffs", coeffs)
     matrix = R.detach().cpu().numpy() if isinstance(R, Tensor) else R

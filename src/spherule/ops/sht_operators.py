@@ -11,6 +11,7 @@ from torch import Tensor
 
 from spherule.geometry.transforms import SCALAR
 from spherule.grids import Grid
+from spherule.ops.forward_mode import refuse_in_backward
 from spherule.ops.sht import _analysis, _contract, _synthesis, isht, sht, to_orders, to_points
 
 _grid = lru_cache(maxsize=64)(Grid.from_name)
@@ -65,14 +66,19 @@ def _keep(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
     ctx.grid, ctx.lmax = inputs[1], (inputs[2] if len(inputs) > 2 else inputs[0].shape[-2] - 1)
 
 
+def _apply(adjoint, ctx, gradient: Tensor, *degree: int) -> Tensor:  # type: ignore[no-untyped-def]
+    refuse_in_backward()
+    return adjoint(gradient.contiguous(), ctx.grid, *degree)
+
+
 for _analyse, _synthesise in ((sht_operator, sht_adjoint), (isht_adjoint, isht_operator)):
     _analyse.register_fake(_fake_coeffs)
     _synthesise.register_fake(_fake_field)
     _analyse.register_autograd(
-        lambda ctx, g, adjoint=_synthesise: (adjoint(g.contiguous(), ctx.grid), None, None),
+        lambda ctx, g, adjoint=_synthesise: (_apply(adjoint, ctx, g), None, None),
         setup_context=_keep,
     )
     _synthesise.register_autograd(
-        lambda ctx, g, adjoint=_analyse: (adjoint(g.contiguous(), ctx.grid, ctx.lmax), None),
+        lambda ctx, g, adjoint=_analyse: (_apply(adjoint, ctx, g, ctx.lmax), None),
         setup_context=_keep,
     )

@@ -10,6 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from spherule.ops.forward_mode import multilinear, refuse_in_backward
+
 
 class SparseMap(NamedTuple):
     """Compressed rows of a matrix (rows, columns) and of its transpose."""
@@ -42,7 +44,8 @@ class SparseMap(NamedTuple):
     def __call__(self, x: Tensor) -> Tensor:
         """(..., columns) to (..., rows)."""
         flat = x.reshape(x.shape[:-1].numel(), x.shape[-1])
-        return sparse_map(flat, *self).reshape(*x.shape[:-1], self.start.shape[0] - 1)
+        mapped = multilinear(sparse_map, (flat,), *self)
+        return mapped.reshape(*x.shape[:-1], self.start.shape[0] - 1)
 
 
 # An op of its own: autograd through sparse tensors would not know the transpose, and compilers
@@ -76,6 +79,7 @@ def _keep(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
 
 
 def _backward(ctx, gradient):  # type: ignore[no-untyped-def]
+    refuse_in_backward()
     matrix = ctx.saved_tensors
     return sparse_map(gradient, *matrix[3:], *matrix[:3]), *[None] * 6
 

@@ -50,6 +50,15 @@ def inverse_laplacian(
 def power_spectrum(coeffs: Shaped[Tensor, "*batch degree order"]) -> Float[Tensor, "*batch degree"]:
     """C_l, the mean over the 2l + 1 orders of |coefficient|^2; the variance at a point is sum (2l +
     1) C_l / 4 pi.
+
+    Args:
+        coeffs: `[..., l, m >= 0]`, complex.
+
+    >>> import torch, spherule as sph
+    >>> coeffs = torch.zeros(3, 3, dtype=torch.complex128)
+    >>> coeffs[2, 0] = 5
+    >>> sph.ops.power_spectrum(coeffs).tolist()
+    [0.0, 0.0, 5.0]
     """
     require_coeffs("coeffs", coeffs)
     power = coeffs.real**2 + coeffs.imag**2

@@ -22,6 +22,8 @@ class Equation:
 
 @runtime_checkable
 class Integrator(Protocol):
+    """How an equation is stepped in time."""
+
     reach: ClassVar[float]
     """The largest omega dt at which an oscillation of frequency omega is not amplified."""
 
@@ -43,6 +45,7 @@ class AdamsBashforth3:
     reach: ClassVar[float] = 0.7236
 
     def states(self, equation: Equation, y: Tensor, dt: float) -> Iterator[Tensor]:
+        """The states at dt, 2 dt, ..., without end."""
         damping = equation.damping
         decay = None if damping is None else (-damping * dt).exp()
         last, last_but_one = None, None
@@ -68,6 +71,7 @@ class Heun3:
     reach: ClassVar[float] = 1.7320
 
     def states(self, equation: Equation, y: Tensor, dt: float) -> Iterator[Tensor]:
+        """The states at dt, 2 dt, ..., without end."""
         while True:
             y = _heun3(equation, y, equation.tendency(y), dt)
             yield y

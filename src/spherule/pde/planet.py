@@ -7,6 +7,8 @@ from spherule import checks
 
 @dataclass(frozen=True)
 class Planet:
+    """What the equations need to know of a planet."""
+
     radius: float = 6.37122e6
     """Metres."""
     omega: float = 7.292e-5
@@ -21,3 +23,4 @@ class Planet:
 
 
 EARTH = Planet()
+"""With the constants of Williamson's test cases."""

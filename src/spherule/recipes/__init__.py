@@ -11,6 +11,7 @@ from spherule.recipes.rows import ABLATION, LARGE, ROWS, Row
 from spherule.train import RunConfig
 
 SIZES = ("paper", "small", "tiny")
+"""What may follow a name, as in `:tiny`."""
 _SPECTRAL = "S² Transformer (local), spectral skip"
 
 
@@ -48,6 +49,7 @@ RECIPES: dict[str, Recipe] = {
         Recipe("forecast/spectral-transformer-local", _SPECTRAL, tables.spectral_forecast),
     )
 }
+"""All recipes by name."""
 
 
 def add(recipe: Recipe) -> None:

@@ -3,6 +3,7 @@
 from spherule.runs.directory import RunDirectory
 from spherule.runs.evaluation import evaluate, evaluated
 from spherule.runs.prediction import predict
+from spherule.runs.publish import publish
 from spherule.runs.rollout import Rollout, roll_out
 from spherule.runs.run import Run
 from spherule.runs.scores import Scores, score
@@ -16,6 +17,7 @@ __all__ = [
     "evaluate",
     "evaluated",
     "predict",
+    "publish",
     "roll_out",
     "score",
     "train",

@@ -77,6 +77,7 @@ class RunDirectory:
         return self.config.exists()
 
     def require(self) -> "RunDirectory":
+        """Itself, or an error where no run was begun."""
         if not self.exists():
             raise FileNotFoundError(
                 f"{self.path} holds no run: begin one with spherule train RECIPE --out {self.path}"
@@ -84,6 +85,7 @@ class RunDirectory:
         return self
 
     def read_config(self) -> RunConfig:
+        """What was asked for."""
         return RunConfig.load(self.require().config)
 
     def read_metadata(self) -> dict[str, Any]:
@@ -96,6 +98,7 @@ class RunDirectory:
             ) from None
 
     def write_metadata(self, values: dict[str, Any]) -> None:
+        """Keep what predictions need to know of the data."""
         write_json(self.metadata, values)
 
     def journal(self, after: int) -> Journal:

@@ -37,7 +37,17 @@ def train(
     on_step: OnStep | None = None,
     log: Log = print,
 ) -> Path:
-    """Train to the end, in this directory; `init` is a run whose best weights are the start."""
+    """Train to the end; the directory of the run is returned.
+
+    Args:
+        config: task, model and training, such as `recipes.get` gives.
+        directory: where checkpoints and records go.
+        resume: go on with what is there, after a kill too.
+        overwrite: remove the run that is there.
+        init: a run whose best weights are the start.
+        on_step: called after each step with what happened.
+        log: gets what is to be said on the way.
+    """
     keep_memory()
     where = RunDirectory(Path(directory))
     device = ranks.choose_device(config.training.device)

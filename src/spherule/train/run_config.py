@@ -60,10 +60,12 @@ class RunConfig:
         )
 
     def save(self, path: Path) -> None:
+        """Write it as JSON."""
         write_json(path, self.to_dict())
 
     @classmethod
     def load(cls, path: Path) -> "RunConfig":
+        """Read what `save` wrote."""
         values = read_json(path)
         try:
             return cls.from_dict(values)

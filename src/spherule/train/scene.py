@@ -31,6 +31,7 @@ class Frames:
         return cls(tuple(f"{hour:g} h" for hour in np.asarray(hours, dtype=np.float64)))
 
     def every(self, stride: int) -> "Frames":
+        """Each `stride`-th of them."""
         return Frames(self.labels[::stride], self.name, self.places[::stride])
 
 

@@ -19,6 +19,7 @@ from spherule.geometry.filters import Stencil
 from spherule.ops.checks import require_floats, require_tensors
 from spherule.ops.disco import cpu, reference
 from spherule.ops.disco.plans import shifts_everywhere
+from spherule.ops.forward_mode import multilinear, refuse_in_backward
 
 
 @checks.arguments
@@ -45,7 +46,7 @@ def disco(
         # Depthwise, the hats of a channel merge. Wide, since the gradients of copies are added up.
         flat, weight = _wide(flat), _wide(weight)
         flat, groups = flat.repeat_interleave(out_channels // groups, dim=1), out_channels
-    y, _ = _disco(flat, weight.unflatten(0, (groups, -1)), stencil.name, False)
+    y = multilinear(_values, (flat, weight.unflatten(0, (groups, -1))), stencil.name)
     return y.reshape(*y.shape[:2], *stencil.out_shape).to(x.dtype)
 
 
@@ -61,6 +62,10 @@ def _kernels(x: Tensor) -> ModuleType:
 
         return gpu
     return reference
+
+
+def _values(x: Tensor, weight: Tensor, stencil: str) -> Tensor:
+    return _disco(x, weight, stencil, False)[0]
 
 
 @torch.library.custom_op("spherule::disco", mutates_args=())
@@ -126,6 +131,7 @@ def _keep(ctx: Any, inputs: tuple, output: tuple[Tensor, Tensor]) -> None:
 
 
 def _backward(ctx: Any, dy: Tensor | None, _: Tensor | None) -> tuple:
+    refuse_in_backward()
     if dy is None:
         return None, None, None, None
     x, weight, x_hats = ctx.saved_tensors

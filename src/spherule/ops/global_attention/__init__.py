@@ -56,10 +56,24 @@ def global_attention(
 ) -> Float[Tensor, "batch heads queries value_dim"] | tuple[Tensor, Tensor]:
     """Softmax average of v over all keys, with quadrature weights (discrete full attention).
 
-    `scale` is 1 / sqrt(dim) by default. `key_mask` is true for the keys that count; a query without
-    any gets zeros. With `return_lse` also the logarithm of the softmax denominator. Dropout and
-    `return_lse` leave torch's fused kernel: both hold all scores in memory. On GPUs, 16 bits
-    without mask and `return_lse` take torch's flash kernel.
+    Dropout and `return_lse` leave torch's fused kernel: both hold all scores in memory. On GPUs, 16
+    bits without mask and `return_lse` take torch's flash kernel.
+
+    Args:
+        q: queries, anywhere.
+        k: keys on `key_grid`.
+        v: values, whose dim may be another.
+        key_grid: whose quadrature weights count.
+        scale: of the products of queries and keys, 1 / sqrt(dim) by default.
+        key_mask: true for the keys that count; a query without any gets zeros.
+        dropout_p: the share of weights that is dropped.
+        return_lse: give the logarithm of the softmax denominator too.
+
+    >>> import torch, spherule as sph
+    >>> grid = sph.Grid.octahedral(8)
+    >>> q, k, v = torch.randn(3, 1, 2, grid.size, 16).unbind()
+    >>> tuple(sph.ops.global_attention(q, k, v, grid).shape)
+    (1, 2, 544, 16)
     """
     instance("key_grid", key_grid, Grid)
     require_qkv(q, k, v, key_mask)

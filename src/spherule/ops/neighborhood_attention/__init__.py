@@ -17,6 +17,7 @@ from spherule import checks, cuda, native
 from spherule.checks import instance
 from spherule.geometry.neighborhood import Neighborhood
 from spherule.ops.checks import require_qkv
+from spherule.ops.forward_mode import has_tangent, refuse_in_backward
 from spherule.ops.neighborhood_attention import cpu, reference
 
 
@@ -54,19 +55,35 @@ def neighborhood_attention(
     return_lse: bool = False,
 ) -> Float[Tensor, "batch heads queries value_dim"] | tuple[Tensor, Tensor]:
     """Softmax average of v over each query's neighborhood, with quadrature weights (discrete
-    neighborhood attention).
+    neighborhood attention). Any strides; 16-bit inputs are computed in float32.
 
-    `scale` is 1 / sqrt(dim) by default. `key_mask` is true for the keys that count, for all batches
-    or for each; a query without any gets zeros. With `return_lse` also the logarithm of the softmax
-    denominator, (batch, heads, queries), -inf where there are no keys. Any strides; 16-bit inputs
-    are computed in float32.
+    Args:
+        q: queries.
+        k: keys.
+        v: values, whose dim may be another.
+        neighborhood: the keys of each query, `Neighborhood.disk` or `Neighborhood.window`.
+        scale: of the products of queries and keys, 1 / sqrt(dim) by default.
+        key_mask: true for the keys that count, for all batches or for each; a query without any
+            gets zeros.
+        return_lse: give the logarithm of the softmax denominator too, (batch, heads, queries), -inf
+            where there are no keys.
+
+    >>> import torch, spherule as sph
+    >>> grid = sph.Grid.healpix(8)
+    >>> q, k, v = torch.randn(3, 1, 2, grid.size, 16).unbind()
+    >>> disk = sph.Neighborhood.disk(grid, grid, cutoff=0.4)
+    >>> tuple(sph.ops.neighborhood_attention(q, k, v, disk).shape)
+    (1, 2, 768, 16)
     """
     _check(q, k, v, neighborhood, key_mask)
     kind = q.device.type
     if torch.is_autocast_enabled(kind) and q.dtype != torch.float64:
         q, k, v = (x.to(torch.get_autocast_dtype(kind)) for x in (q, k, v))
     scale = q.shape[-1] ** -0.5 if scale is None else float(scale)
-    out, lse = _attention(q, k, v, key_mask, neighborhood.name, scale)
+    if has_tangent(q, k, v):
+        out, lse = reference.neighborhood_attention(q, k, v, neighborhood, scale, key_mask)
+    else:
+        out, lse = _attention(q, k, v, key_mask, neighborhood.name, scale)
     return (out, lse) if return_lse else out
 
 
@@ -121,20 +138,35 @@ def _attention_backward(
     nb, kernels = Neighborhood.from_name(neighborhood), _kernels(q, v)
     if kernels is None:
         with torch.autocast(q.device.type, enabled=False):
-            # torch.func, since inside an operator autograd itself is off.
-            _, vjp = torch.func.vjp(  # type: ignore[misc]
-                lambda q, k, v: reference.neighborhood_attention(q, k, v, nb, scale, key_mask),
-                q,
-                k,
-                v,
-            )
-            cotangents = (grad_out, torch.zeros_like(lse) if grad_lse is None else grad_lse)
-            for grad, value in zip(grads, vjp(cotangents), strict=True):
+            if grad_lse is None:
+                grad_lse = torch.zeros_like(lse)
+            values = _reference_grads(grad_out, grad_lse, q, k, v, key_mask, nb, scale)
+            for grad, value in zip(grads, values, strict=True):
                 grad.copy_(value)
     else:
         mask, grad_lse = _contiguous(key_mask), _contiguous(grad_lse)
         kernels.backward(q, k, v, nb, scale, mask, out, lse, grad_out, grad_lse, grads)
     return grads
+
+
+def _reference_grads(
+    grad_out: Tensor,
+    grad_lse: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    key_mask: Tensor | None,
+    neighborhood: Neighborhood,
+    scale: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    # torch.func, since inside an operator autograd itself is off.
+    _, vjp = torch.func.vjp(  # type: ignore[misc]
+        lambda q, k, v: reference.neighborhood_attention(q, k, v, neighborhood, scale, key_mask),
+        q,
+        k,
+        v,
+    )
+    return vjp((grad_out, grad_lse))
 
 
 @_attention.register_fake
@@ -167,6 +199,7 @@ def _setup_context(ctx: Any, inputs: tuple, output: tuple) -> None:
 
 
 def _backward(ctx: Any, grad_out: Tensor | None, grad_lse: Tensor | None) -> tuple:
+    refuse_in_backward()
     q, k, v, key_mask, out, lse = ctx.saved_tensors
     if grad_out is None:
         grad_out = torch.zeros_like(out)
@@ -176,7 +209,32 @@ def _backward(ctx: Any, grad_out: Tensor | None, grad_lse: Tensor | None) -> tup
     return *grads, None, None, None
 
 
+def _keep_for_second(ctx: Any, inputs: tuple, output: tuple) -> None:
+    *tensors, _, _, ctx.neighborhood, ctx.scale = inputs
+    ctx.save_for_backward(*tensors)
+
+
+def _second_backward(ctx: Any, *cotangents: Tensor) -> tuple:
+    """By the reference. What out and lse add follows from q, k and v: theirs is all of it."""
+    refuse_in_backward()
+    grad_out, grad_lse, q, k, v, key_mask = ctx.saved_tensors
+    nb = Neighborhood.from_name(ctx.neighborhood)
+    given = grad_lse is not None
+    first = grad_lse if given else q.new_zeros(q.shape[:-1], dtype=_wide(q))
+    _, vjp = torch.func.vjp(  # type: ignore[misc]
+        lambda *x: _reference_grads(x[0], x[1], x[2], x[3], x[4], key_mask, nb, ctx.scale),
+        grad_out,
+        first,
+        q,
+        k,
+        v,
+    )
+    d_out, d_lse, *d_qkv = vjp(cotangents)
+    return d_out, d_lse if given else None, *d_qkv, *[None] * 5
+
+
 _attention.register_autograd(_backward, setup_context=_setup_context)
+_attention_backward.register_autograd(_second_backward, setup_context=_keep_for_second)
 
 
 def _layout(like: Tensor, v: Tensor) -> Tensor:
@@ -190,8 +248,11 @@ def _layout(like: Tensor, v: Tensor) -> Tensor:
 
 
 def _outputs(q: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    wide = torch.float64 if q.dtype == torch.float64 else torch.float32
-    return _layout(q, v), q.new_empty(q.shape[:-1], dtype=wide)
+    return _layout(q, v), q.new_empty(q.shape[:-1], dtype=_wide(q))
+
+
+def _wide(q: Tensor) -> torch.dtype:
+    return torch.promote_types(q.dtype, torch.float32)
 
 
 def _contiguous(x: Tensor | None) -> Tensor | None:

@@ -1,0 +1,136 @@
+"""The table of docs/autograd.md: what differentiates how, and what refuses."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad, gradgradcheck
+from torch.func import grad, jvp, vmap
+
+from spherule import Grid, Neighborhood, nn, objectives, ops
+from spherule.geometry.filters import Stencil
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::UserWarning"),  # vmap's, of slow loops
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # torch's own, in forward mode
+]
+
+GRID, COARSE = Grid.gauss(6, 12), Grid.octahedral(3)
+
+
+def randn(*shape: int) -> Tensor:
+    return torch.randn(*shape, dtype=torch.float64)
+
+
+def attention() -> tuple[Callable, tuple[Tensor, ...]]:
+    disk = Neighborhood.disk(COARSE, COARSE, 0.9, edge_width=0.3)
+    mask = torch.arange(COARSE.size) % 5 != 0
+
+    def both(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        out, lse = ops.neighborhood_attention(q, k, v, disk, key_mask=mask, return_lse=True)
+        return torch.cat([out, lse[..., None]], -1)
+
+    return both, tuple(randn(1, 2, COARSE.size, 2) for _ in range(3))
+
+
+def disco() -> tuple[Callable, tuple[Tensor, ...]]:
+    stencil = Stencil.hats(GRID, COARSE)
+    return lambda x, w: ops.disco(x, w, stencil), (
+        randn(1, 2, *GRID.shape),
+        randn(2, 2, stencil.basis),
+    )
+
+
+def resample() -> tuple[Callable, tuple[Tensor, ...]]:
+    return lambda u: ops.resample(u, GRID, COARSE), (randn(1, 2, *GRID.shape),)
+
+
+def mix() -> tuple[Callable, tuple[Tensor, ...]]:
+    layer = nn.SpectralMix(2, 2, COARSE, lmax=2).double()
+    return lambda x: layer(x), (randn(1, 2, *COARSE.shape),)
+
+
+def transform() -> tuple[Callable, tuple[Tensor, ...]]:
+    return lambda u: ops.power_spectrum(ops.sht(u, GRID, 5)), (randn(2, *GRID.shape),)
+
+
+def sobolev() -> tuple[Callable, tuple[Tensor, ...]]:
+    return lambda x, y: objectives.sobolev(x, y, GRID), tuple(randn(1, 2, 6, 12) for _ in range(2))
+
+
+def whole() -> tuple[Callable, tuple[Tensor, ...]]:
+    def both(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        out, lse = ops.global_attention(q, k, v, COARSE, return_lse=True)
+        return torch.cat([out, lse[..., None]], -1)
+
+    return both, tuple(randn(1, 2, COARSE.size, 2) for _ in range(3))
+
+
+CASES = [attention, disco, resample, mix, transform, sobolev, whole]
+OPERATORS = [attention, disco, resample, mix, sobolev]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_forward_mode_is_the_slope(case: Callable) -> None:
+    f, inputs = case()
+    tangents = tuple(torch.randn_like(x) for x in inputs)
+    value, slope = jvp(f, inputs, tangents)
+    ahead, behind = (
+        f(*(x + h * t for x, t in zip(inputs, tangents, strict=True))) for h in (1e-6, -1e-6)
+    )
+    assert torch.allclose(value, f(*inputs))
+    assert (slope - (ahead - behind) / 2e-6).norm() < 1e-7 * slope.norm()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_gradients_of_gradients_are_slopes(case: Callable) -> None:
+    f, inputs = case()
+    assert gradgradcheck(
+        lambda *x: f(*x).pow(2).sum(), tuple(x.requires_grad_() for x in inputs), fast_mode=True
+    )
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_vmap_is_a_loop(case: Callable) -> None:
+    f, inputs = case()
+    batches = tuple(torch.stack([x, x.flip(-1)]) for x in inputs)
+    expected = torch.stack([f(*(x[i] for x in batches)) for i in range(2)])
+    assert torch.allclose(vmap(f)(*batches), expected)
+
+
+@pytest.mark.parametrize("case", OPERATORS)
+def test_a_backward_pass_inside_forward_mode_is_refused(case: Callable) -> None:
+    f, (x, *rest) = case()
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x.requires_grad_(), torch.randn_like(x))
+        loss = f(dual, *rest).pow(2).sum()
+        if case is attention:  # by the reference, which torch differentiates as it likes
+            assert forward_ad.unpack_dual(torch.autograd.grad(loss, x)[0]).tangent is not None
+            return
+        with pytest.raises(NotImplementedError, match="take reverse mode twice"):
+            torch.autograd.grad(loss, x)
+
+
+@pytest.mark.parametrize("case", OPERATORS)
+def test_functional_grad_is_refused_by_torch(case: Callable) -> None:
+    f, (x, *rest) = case()
+    with pytest.raises(RuntimeError, match="functorch transforms"):
+        grad(lambda x: f(x, *rest).sum())(x)
+
+
+@pytest.mark.parametrize("case", [transform, whole])
+def test_functional_grad_is_the_gradient(case: Callable) -> None:
+    f, (x, *rest) = case()
+    (expected,) = torch.autograd.grad(f(x.requires_grad_(), *rest).sum(), x)
+    assert torch.allclose(grad(lambda x: f(x, *rest).sum())(x.detach()), expected)
+
+
+def test_the_fused_kernel_of_global_attention_refuses_by_itself() -> None:
+    q, k, v = (randn(1, 1, COARSE.size, 4) for _ in range(3))
+    with pytest.raises(NotImplementedError, match="forward AD"):
+        jvp(lambda q: ops.global_attention(q, k, v, COARSE), (q,), (q,))
+    out = ops.global_attention(q.requires_grad_(), k, v, COARSE).pow(2).sum()
+    (first,) = torch.autograd.grad(out, q, create_graph=True)
+    with pytest.raises(RuntimeError, match="not implemented"):
+        torch.autograd.grad(first.pow(2).sum(), q)
