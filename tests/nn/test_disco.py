@@ -66,7 +66,7 @@ def test_trains_under_compile(unchecked) -> None:
 def test_bad_input_names_the_layer(unchecked) -> None:
     layer = DiscoConv(2, 3, GRID, COARSE)
     for shape in ((1, 3, 16, 32), (1, 2, 8, 16), (2, 16, 32), (1, 2, 512)):
-        with pytest.raises(ValueError, match=r"DiscoConv: expected \(batch, 2, 16, 32\)"):
+        with pytest.raises(ValueError, match=r"DiscoConv: x: expected \(batch, 2, 16, 32\)"):
             layer(torch.zeros(shape))
     with pytest.raises(ValueError, match="groups=2 must divide in_channels=3"):
         DiscoConv(3, 4, GRID, groups=2)
