@@ -15,7 +15,7 @@ demo test test-all test-browser docs: export OMP_WAIT_POLICY = passive
 bench: export MALLOC_TRIM_THRESHOLD_ = 2000000000
 bench: export MALLOC_MMAP_THRESHOLD_ = 33554432
 
-.PHONY: demo test test-all test-browser test-oldest test-newest check lint-workflows format sanitize bench docs docs-serve sdist wheel try-wheel wheels clean
+.PHONY: demo test test-all test-browser test-oldest test-newest check lint-workflows format sanitize fuzz mutants bench docs docs-serve sdist wheel try-wheel wheels clean
 
 demo: $(SETUP)
 	$(BIN)/spherule demo --out out/demo
@@ -64,9 +64,23 @@ format: $(SETUP)
 sanitize:
 	mkdir -p build
 	$(CXX) -std=gnu++17 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fopenmp \
-	    -DSPHERULE_ISA=baseline -Isrc/spherule/csrc src/spherule/csrc/*.cpp tests/native/*.cpp \
+	    -DSPHERULE_ISA=baseline -Isrc/spherule/csrc src/spherule/csrc/*.cpp tests/native/sanitize*.cpp \
 	    -o build/sanitize
 	build/sanitize
+
+# Random tables for the C interface under libFuzzer, which needs clang, and files with a few bytes changed for the readers.
+SECONDS ?= 600
+CLANGXX ?= clang++
+fuzz: $(SETUP)
+	mkdir -p build/fuzz
+	$(CLANGXX) -std=gnu++17 -O1 -g -w -fsanitize=fuzzer,address -DSPHERULE_ISA=baseline -Isrc/spherule/csrc \
+	    src/spherule/csrc/*.cpp tests/native/fuzz_attention.cpp -o build/fuzz_attention
+	build/fuzz_attention -max_total_time=$(SECONDS) -max_len=512 build/fuzz
+	SECONDS=$$(($(SECONDS) / 6)) $(BIN)/pytest -q -n 0 tests/fuzz
+
+# Lines that are made wrong, one at a time: which does no test notice?
+mutants: $(SETUP)
+	$(BIN)/python tests/mutants.py
 
 bench: $(SETUP) $(VENV)/.peer
 	$(BIN)/python benchmarks/sht.py

@@ -7,6 +7,9 @@ from typing import Literal
 
 import numpy as np
 import pytest
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
 
 from spherule import checks
 
@@ -90,3 +93,29 @@ def test_a_config_refuses_what_its_annotations_do_not_say(
 ) -> None:
     with pytest.raises((TypeError, ValueError), match=words):
         Settings(**{field: value})  # type: ignore[arg-type]
+
+
+@checks.arguments
+def scaled(
+    x: Float[Tensor, "..."], count: int, *, mask: Bool[Tensor, "..."] | None = None, name: str = ""
+) -> Tensor:
+    return x * count
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"x": torch.ones(2).long()}, r"x: expected a floating-point tensor, got a tensor of .*64"),
+        ({"x": [1.0]}, "x: expected a floating-point tensor, got list"),
+        ({"x": torch.ones(2).to_sparse()}, "x: expected a floating-point tensor"),
+        ({"count": 2.0}, "count=2.0 must be an integer, got float"),
+        ({"mask": torch.ones(2)}, "mask: expected a bool tensor"),
+        ({"name": 3}, "name=3 must be a str, got int"),
+    ],
+)
+def test_arguments_are_what_their_annotations_say(arguments: dict, words: str) -> None:
+    right = {"x": torch.ones(2), "count": 2, "mask": torch.ones(2) > 0}
+    assert scaled(torch.ones(2), 3, mask=None).tolist() == [3, 3]
+    assert scaled(**right).tolist() == [2, 2]
+    with pytest.raises(TypeError, match=words):
+        scaled(**(right | arguments))

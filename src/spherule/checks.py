@@ -165,7 +165,12 @@ def _is(value: Any, hint: Any) -> bool:
     return isinstance(value, kind) and not isinstance(value, type) and not texts
 
 
-_TENSORS = {"Float": "a floating-point", "Complex": "a complex", "Bool": "a bool", "Shaped": "a"}
+_TENSORS = {
+    "Float": "a floating-point",
+    "Complex": "a complex",
+    "Bool": "a bool",
+    "Shaped": "a torch",
+}
 
 
 def _words(hint: Any) -> str:

@@ -189,7 +189,7 @@ def test_weights_that_are_not_the_spheres_areas_are_refused_unless_the_rings_are
         (lambda: Grid.gauss(-3, 8), ValueError, "nlat=-3"),
         (lambda: Grid.gauss(4.0, 8), TypeError, "nlat=4.0"),
         (lambda: Grid.gauss(4, "8"), TypeError, "nlon='8'"),
-        (lambda: Grid.clenshaw_curtis(1, 8), ValueError, "nlat=1 must be at least 2"),
+        (lambda: Grid.clenshaw_curtis(1, 8), ValueError, "nlat=1 must be >= 2"),
         (lambda: Grid.gauss(4, 8, offset=1.5), ValueError, "offset=1.5"),
         (lambda: Grid.gauss(4, 8, offset=1.0), ValueError, "offset=1.0 must be in [0, 1)"),
         (lambda: Grid.gauss(4, 8, offset=-1e-9), ValueError, "offset=-1e-09"),

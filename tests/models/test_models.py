@@ -326,7 +326,7 @@ def test_bad_input_is_named(unchecked) -> None:
         (
             lambda: models.Transformer(SegformerConfig(), "O8", 1, 1),
             TypeError,
-            "Transformer takes a TransformerConfig, got SegformerConfig",
+            "Transformer needs a TransformerConfig, got SegformerConfig",
         ),
         (lambda: models.build(models.ModelConfig(), "O8", 1, 1), TypeError, "one of LinearConfig"),
         (lambda: models.build(TransformerConfig(), 12, 1, 1), TypeError, "grid: expected a Grid"),

@@ -59,14 +59,15 @@ struct Table {
     }
     // One number is another one. The table is as long as its last pair says.
     void disturb(Bytes &in) {
-        std::vector<int64_t> *all[] = {&first, &pairs,      &shift,     &reach,      &inner,
+        std::vector<int64_t> *all[] = {&first, &pairs,      &shift,    &reach,       &inner,
                                        &order, &query.nphi, &key.nphi, &query.start, &key.start};
         const int64_t wild[] = {-1, 0, 1, 2, 7, INT64_MAX, INT64_MIN, INT64_C(1) << 33};
         std::vector<int64_t> &one = *all[in.below(10)];
         if (one.empty())
             return;
         int64_t &number = one[size_t(in.below(int64_t(one.size())))];
-        number = in.below(2) ? wild[in.below(8)] : int64_t(uint64_t(number) + uint64_t(in.below(5)) - 2);
+        number =
+            in.below(2) ? wild[in.below(8)] : int64_t(uint64_t(number) + uint64_t(in.below(5)) - 2);
         const size_t length = size_t(pairs.back() < 0 ? 0 : pairs.back() > 25 ? 25 : pairs.back());
         for (auto *arcs : {&shift, &reach, &inner}) {
             arcs->resize(length);
@@ -74,9 +75,9 @@ struct Table {
         }
     }
     spherule_arc_table view() const {
-        return {query.view(),  key.view(),   first.data(), pairs.data(),  shift.data(),
-                reach.data(),  inner.data(), nullptr,      nullptr,       order.data(),
-                nullptr,       nullptr,      1.0,          0.0};
+        return {query.view(), key.view(),   first.data(), pairs.data(), shift.data(),
+                reach.data(), inner.data(), nullptr,      nullptr,      order.data(),
+                nullptr,      nullptr,      1.0,          0.0};
     }
 };
 
@@ -84,7 +85,8 @@ struct Tensor {
     std::vector<double> values;  // room for every dtype
     spherule_strided view;
     Tensor(int64_t points, int64_t dim)
-        : values(size_t(points * dim), 0.25), view{values.data(), {points * dim, points * dim, dim, 1}} {}
+        : values(size_t(points * dim), 0.25),
+          view{values.data(), {points * dim, points * dim, dim, 1}} {}
 };
 
 }  // namespace
@@ -92,7 +94,8 @@ struct Tensor {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     Bytes in{data, size};
     Rings a(in), b(in);
-    const int64_t queries = a.points, keys = b.points, dim = 1 + in.below(9), wide = 1 + in.below(9);
+    const int64_t queries = a.points, keys = b.points, dim = 1 + in.below(9),
+                  wide = 1 + in.below(9);
     Table forward(in, a, b), backward(in, b, a);
     const int64_t wrong = in.below(3);
     for (int64_t i = 0; i < wrong; i++)
@@ -104,11 +107,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     Tensor dq(queries, dim), dk(keys, dim), dv(keys, wide);
     std::vector<double> lse(size_t(queries), 0.0);
     const auto table = forward.view(), transpose = backward.view();
-    const int there = spherule_attention_forward(&table, &p, &q.view, &k.view, &v.view, &out.view,
-                                                 lse.data());
-    const int back = spherule_attention_backward(&table, &transpose, &p, &q.view, &k.view, &v.view,
-                                                 &out.view, lse.data(), &grad.view, nullptr,
-                                                 &dq.view, &dk.view, &dv.view);
+    const int there =
+        spherule_attention_forward(&table, &p, &q.view, &k.view, &v.view, &out.view, lse.data());
+    const int back =
+        spherule_attention_backward(&table, &transpose, &p, &q.view, &k.view, &v.view, &out.view,
+                                    lse.data(), &grad.view, nullptr, &dq.view, &dk.view, &dv.view);
     if (!wrong && p.dim == dim && p.keys == keys && (there || back))
         abort();  // a valid table is walked
     return 0;

@@ -83,7 +83,7 @@ def test_drop_path_keeps_the_mean_and_drops_whole_samples() -> None:
     assert y.mean().item() == pytest.approx(1, abs=0.05)
     x = torch.randn(4, 3)
     assert torch.equal(drop.eval()(x), x)
-    with pytest.raises(ValueError, match="drop_path=1"):
+    with pytest.raises(ValueError, match="rate=1"):
         nn.DropPath(1.0)
 
 

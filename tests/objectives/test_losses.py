@@ -247,7 +247,7 @@ def test_bad_input_is_named(unchecked) -> None:
         l1(u[0], v[0], GRID)
     with pytest.raises(TypeError, match="prediction: expected floating-point"):
         l1(u.long(), v.long(), GRID)
-    with pytest.raises(TypeError, match="mask: expected bool"):
+    with pytest.raises(TypeError, match="mask: expected a bool tensor"):
         l1(u, v, GRID, mask=torch.ones(GRID.shape))
     with pytest.raises(ValueError, match=r"mask: .* does not fit a batch of 3"):
         l1(u, v, GRID, mask=torch.ones(2, *GRID.shape, dtype=torch.bool))

@@ -147,9 +147,9 @@ def test_average_goes_over_ranks() -> None:
 
 def test_bad_input_is_named(unchecked) -> None:
     predicted, true = labels(GRID)
-    with pytest.raises(ValueError, match="predicted: 4 is no class of 4"):
+    with pytest.raises(ValueError, match="predicted: 4 is no class of classes=4"):
         confusion(predicted.clamp(min=4), true.clamp(max=3), 4, GRID)
-    with pytest.raises(ValueError, match="labels: -1 is no class of 5"):
+    with pytest.raises(ValueError, match="labels: -1 is no class of classes=5"):
         confusion(predicted, true * 0 - 1, 5, GRID)
     with pytest.raises(ValueError, match=r"expected \(batch, ...\)"):
         confusion(predicted[0], true[0], 5, GRID)

@@ -83,5 +83,5 @@ def test_bad_input_is_named() -> None:
         attention_weights(q, k[:, :, 1:], key, [0])
     with pytest.raises(ValueError, match="q, k: expected"):
         attention_weights(q[0], k, disk, [0])
-    with pytest.raises(IndexError, match="queries: 54 is not one of 54 points"):
+    with pytest.raises(ValueError, match="queries: 54 is not one of 54 points"):
         attention_weights(q, k, disk, [0, 54])

@@ -348,8 +348,8 @@ def test_bad_input_is_named(unchecked) -> None:
         ((x, weight[0], stencil), ValueError, "weight: expected"),
         ((x, torch.zeros(6, 3, 9), stencil), ValueError, "4 channels"),
         ((x, torch.zeros(5, 1, 9), stencil), ValueError, "groups"),
-        ((x, weight.numpy(), stencil), TypeError, "weight: expected a torch tensor"),
-        ((x.numpy(), weight, stencil), TypeError, "x: expected a torch tensor"),
+        ((x, weight.numpy(), stencil), TypeError, "weight: expected a floating-point tensor"),
+        ((x.numpy(), weight, stencil), TypeError, "x: expected a floating-point tensor"),
         ((x, weight, "gauss:8x16"), TypeError, "stencil: expected a Stencil"),
     ]:
         with pytest.raises(error, match=words):

@@ -456,7 +456,7 @@ def test_bad_input_is_named() -> None:
         neighborhood_attention(q, k.float(), v, SELF)
     with pytest.raises(ValueError, match=r"one device, got cpu, cpu, meta"):
         neighborhood_attention(q, k, v.to("meta"), SELF)
-    with pytest.raises(TypeError, match="key_mask: expected bool"):
+    with pytest.raises(TypeError, match="key_mask: expected a bool tensor"):
         neighborhood_attention(q, k, v, SELF, key_mask=torch.ones(128))
     with pytest.raises(ValueError, match=r"key_mask: expected \(128,\) or \(2, 128\)"):
         neighborhood_attention(q, k, v, SELF, key_mask=torch.ones(3, 128, dtype=torch.bool))

@@ -121,9 +121,9 @@ def test_cases_have_names(name: str) -> None:
 
 
 def test_bad_input_is_named(unchecked) -> None:
-    with pytest.raises(ValueError, match="case='galewski': expected one of williamson2"):
+    with pytest.raises(ValueError, match="name='galewski': expected one of williamson2"):
         case_named("galewski")
-    with pytest.raises(ValueError, match="preset='papr': expected one of paper, public"):
+    with pytest.raises(ValueError, match="name='papr': expected one of paper, public"):
         random_states(10, 2, preset="papr")
     with pytest.raises(ValueError, match="mean_depth=-100"):
         random_states(10, 2, preset=Preset(-100, 1, 1))

@@ -50,9 +50,11 @@ inline bool valid_columns(const spherule_arc_table &table) {
 inline bool valid(const spherule_arc_table &table, int64_t queries, int64_t keys) {
     if (!valid(table.query, queries) || !valid(table.key, keys) || table.pairs[0] != 0)
         return false;
-    for (int64_t r = 0; r < table.query.rings; r++) {
+    // Before any arc is read: there are as many as the last of these says.
+    for (int64_t r = 0; r < table.query.rings; r++)
         if (table.pairs[r + 1] < table.pairs[r])
             return false;
+    for (int64_t r = 0; r < table.query.rings; r++) {
         const int64_t n = table.pairs[r + 1] - table.pairs[r], nq = table.query.nphi[r];
         if (!within(0, table.order[r], table.query.rings - 1) || n > table.key.rings ||
             !within(0, table.first[r], table.key.rings - n))
