@@ -187,3 +187,30 @@ def test_plot_of_rooms(monkeypatch, tmp_path: Path) -> None:
         pixels = np.asarray(image.convert("RGB"))
     assert pixels.shape[1] > 600
     assert len(np.unique(pixels.reshape(-1, 3), axis=0)) > 1000  # not an empty sheet
+
+
+@pytest.mark.parametrize("flag", ["--help", "--version"])
+def test_help_and_version_need_no_torch(flag: str) -> None:
+    code = (
+        f"import sys; sys.argv = ['spherule', {flag!r}]; from spherule.cli import main; main();"
+        "assert 'torch' not in sys.modules and 'numpy' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert spherule.__version__ in done.stdout or "usage: spherule" in done.stdout
+
+
+def test_unknown_commands_are_answered_with_the_nearest(monkeypatch, capsys) -> None:
+    with pytest.raises(SystemExit):
+        run(monkeypatch, "evalute")
+    assert "did you mean evaluate?" in capsys.readouterr().err
+
+
+def test_a_reader_that_stops_early_is_no_error() -> None:
+    code = "import sys; sys.argv = ['spherule', '--help']; from spherule.cli import main; main()"
+    program = subprocess.Popen(
+        [sys.executable, "-u", "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    program.stdout.close()
+    assert program.stderr.read() == b""
+    program.stderr.close()
+    program.wait()

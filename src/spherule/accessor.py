@@ -11,7 +11,7 @@ import torch
 
 from spherule import ops
 from spherule.data.layout import Layout
-from spherule.data.regrid import METHODS, Method, on_grid, resampled
+from spherule.data.regrid import Method, on_grid, resampled
 from spherule.grids import Grid
 from spherule.grids.serial import as_grid
 from spherule.optional import require
@@ -38,8 +38,6 @@ class SphereAccessor:
     def regrid(self, grid: Grid | str, method: Method = "bilinear") -> Any:
         """On another grid, with attributes and the other coordinates kept."""
         wanted, array = as_grid(grid), self._array
-        if method not in METHODS:
-            raise ValueError(f"method={method!r}: expected one of {', '.join(METHODS)}")
         like, _ = on_grid(array.to_dataset(name="u"), self.layout, wanted)
         values = resampled(self.layout.read(array), self.grid, wanted, method, str(array.name))
         return like["u"].copy(data=values).rename(array.name)

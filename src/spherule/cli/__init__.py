@@ -1,62 +1,97 @@
-"""The command line: one dataclass a command, its fields are the flags."""
+"""The command line: one dataclass a command, its fields are the flags.
 
+A command's module is imported when it is called: torch takes seconds, and help needs none.
+"""
+
+import difflib
 import importlib
 import importlib.util
+import os
 import sys
 from pathlib import Path
-from typing import Annotated
-
-import tyro
+from typing import NamedTuple
 
 import spherule
-from spherule.cli.data import Data
-from spherule.cli.demo import Demo
-from spherule.cli.info import Info
-from spherule.cli.plot import Plot
-from spherule.cli.regrid import Regrid
-from spherule.cli.runs import Compare, Evaluate, List, Predict, ReportCommand, RollOut
-from spherule.cli.train import Train, train_command
-from spherule.cli.view import View
 
-Command = (
-    Annotated[Info, tyro.conf.subcommand("info")]
-    | Annotated[Demo, tyro.conf.subcommand("demo")]
-    | Annotated[Plot, tyro.conf.subcommand("plot")]
-    | Annotated[Data, tyro.conf.subcommand("data")]
-    | Annotated[List, tyro.conf.subcommand("list")]
-    | Annotated[Train, tyro.conf.subcommand("train")]
-    | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
-    | Annotated[Predict, tyro.conf.subcommand("predict")]
-    | Annotated[Regrid, tyro.conf.subcommand("regrid")]
-    | Annotated[RollOut, tyro.conf.subcommand("rollout")]
-    | Annotated[Compare, tyro.conf.subcommand("compare")]
-    | Annotated[ReportCommand, tyro.conf.subcommand("report")]
-    | Annotated[View, tyro.conf.subcommand("view")]
-)
-DESCRIPTION = f"{spherule.__doc__}\n\n--import FILE, before the command, loads tasks of your own."
+
+class Command(NamedTuple):
+    """Where a command stands, and what it does."""
+
+    module: str
+    name: str
+    help: str
+
+
+COMMANDS = {
+    "info": Command("info", "Info", "versions, threads, and which kernels are active and why"),
+    "demo": Command("demo", "Demo", "train two small models, and write a page about both"),
+    "plot": Command("plot", "Plot", "pictures of grids, neighborhoods and rooms"),
+    "data": Command("data", "Data", "make data to train on"),
+    "list": Command("runs", "List", "the recipes: every row of the paper's tables"),
+    "train": Command("train", "Train", "train a recipe, or a forecast of your own data"),
+    "evaluate": Command("runs", "Evaluate", "measure a run's model on test samples"),
+    "predict": Command("runs", "Predict", "apply a run's model to a file"),
+    "rollout": Command("runs", "RollOut", "let a forecast follow itself, beside what happens"),
+    "compare": Command("runs", "Compare", "a table of several runs"),
+    "report": Command("runs", "ReportCommand", "one page about one run or several"),
+    "regrid": Command("regrid", "Regrid", "bring a file's fields onto another grid"),
+    "view": Command("view", "View", "a globe to turn, of a file or of a run's attention"),
+}
 
 
 def main() -> None:
     try:
-        arguments = _import_own(sys.argv[1:])
-        if arguments[:1] == ["train"]:
-            train_command(arguments[1:])
-            return
-        command = tyro.cli(
-            Command,
-            args=arguments,
-            prog="spherule",
-            description=DESCRIPTION,
-            config=(tyro.conf.OmitArgPrefixes,),
-        )
-        assert not isinstance(command, Train)
-        command.run()
+        _run(_import_own(sys.argv[1:]))
+        sys.stdout.flush()
+    except BrokenPipeError:  # as in `spherule list | head`: nobody reads any more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (ValueError, OSError, FloatingPointError, MemoryError) as error:
         sys.exit(f"spherule: {error}")
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("spherule"):
             raise
         sys.exit(f"spherule: {error}")
+
+
+def _run(arguments: list[str]) -> None:
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(_help())
+        return
+    name, *rest = arguments
+    if name in ("-V", "--version"):
+        print(f"spherule {spherule.__version__}")
+        return
+    if name not in COMMANDS:
+        near = difflib.get_close_matches(name, COMMANDS, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        print(f"spherule: no command {name!r}{hint} spherule --help shows all", file=sys.stderr)
+        sys.exit(2)
+    command = COMMANDS[name]
+    module = importlib.import_module(f"spherule.cli.{command.module}")
+    if name == "train":
+        module.train_command(rest)
+        return
+    import tyro
+
+    flags = (tyro.conf.OmitArgPrefixes,)
+    tyro.cli(getattr(module, command.name), args=rest, prog=f"spherule {name}", config=flags).run()
+
+
+def _help() -> str:
+    wide = max(map(len, COMMANDS))
+    lines = [f"  {name:{wide}}  {command.help}" for name, command in COMMANDS.items()]
+    return "\n".join(
+        [
+            "usage: spherule [--import FILE] COMMAND ...",
+            "",
+            str(spherule.__doc__),
+            "",
+            *lines,
+            "",
+            "spherule COMMAND --help shows a command's flags, spherule --version the version.",
+            "--import FILE, before the command, loads tasks of your own.",
+        ]
+    )
 
 
 def _import_own(arguments: list[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shlex
 import sys
 from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
@@ -13,15 +14,6 @@ from spherule import recipes
 from spherule.cli.progress import progress
 from spherule.runs import RunDirectory, train
 from spherule.train import Interrupted, RunConfig
-
-
-@dataclass(frozen=True)
-class Train:
-    """Train a recipe: `spherule list` shows them, `spherule train RECIPE --help` all its flags."""
-
-    recipe: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RECIPE")]
-    """Such as swe/s2-transformer-local:tiny; `forecast` for data of your own. Not needed with
-    --config or --resume."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +32,16 @@ class Control:
     """A config that --print-config printed, instead of a recipe."""
     print_config: bool = False
     """Print the config with all overrides as JSON, and stop."""
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train a recipe: `spherule list` shows them, `spherule train RECIPE --help` all its flags."""
+
+    recipe: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RECIPE")]
+    """Such as swe/s2-transformer-local:tiny; `forecast` for data of your own. Not needed with
+    --config or --resume."""
+    control: Annotated[Control, tyro.conf.arg(name="")] = field(default_factory=Control)
 
 
 def train_command(arguments: list[str]) -> None:
@@ -66,9 +68,10 @@ def train_command(arguments: list[str]) -> None:
                 log=log,
             )
     except Interrupted as reason:
-        print(f"{reason}. Go on with: spherule train --resume --out {where}")
+        print(f"{reason}. Go on with: spherule train --resume --out {shlex.quote(str(where))}")
         sys.exit(130)
-    print(f"done; spherule evaluate {where}, spherule report {where}")
+    quoted = shlex.quote(str(where))
+    print(f"done; spherule evaluate {quoted}, spherule report {quoted}")
 
 
 def _default(name: str | None, rest: list[str]) -> RunConfig:

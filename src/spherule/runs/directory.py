@@ -1,6 +1,7 @@
 """A run's directory: every name in it stands here, once."""
 
 import os
+import shlex
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -80,7 +81,8 @@ class RunDirectory:
         """Itself, or an error where no run was begun."""
         if not self.exists():
             raise FileNotFoundError(
-                f"{self.path} holds no run: begin one with spherule train RECIPE --out {self.path}"
+                f"{self.path} holds no run: begin one with spherule train RECIPE --out "
+                f"{shlex.quote(str(self.path))}"
             )
         return self
 
