@@ -9,7 +9,9 @@ pytestmark = pytest.mark.xdist_group("ranks")
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
-@pytest.mark.parametrize("name", ["gauss:12x24", "clenshaw_curtis:9x16", "H2", "O4"])
+@pytest.mark.parametrize(
+    "name", ["gauss:12x24", "clenshaw_curtis:9x16", "clenshaw_curtis:3x6", "H2", "O4"]
+)
 @pytest.mark.parametrize("masked", [False, True])
 def test_losses_and_metrics_are_those_of_the_whole(
     pool: Pool, name: str, masked: bool, ranks: int

@@ -23,8 +23,13 @@ def slope(u: Tensor, grid: Place) -> Tensor:
 
 def shear(u: Tensor, grid: Place, *, spectral: bool) -> Tensor:
     """d_phi u / sin(theta): by FFT ring by ring, or by finite differences."""
-    if not spectral or u.numel() == 0:  # MKL's FFT refuses an empty batch
+    if not spectral:
         return _difference(shear_entries, u, grid)
+    # An exchange: on all ranks or on none, whoever owns the poles.
+    poles = bool(at_poles(whole(grid)).any())
+    limit = _difference(shear_entries, u, grid) if poles else None
+    if u.numel() == 0:  # MKL's FFT refuses an empty batch
+        return u if limit is None else limit
     rings, factors = ring_groups(own(grid), u.device), _factors(own(grid), u.dtype, u.device)
     parts = []
     for group, order, scale in zip(rings.groups, factors.order, factors.scale, strict=True):
@@ -32,10 +37,7 @@ def shear(u: Tensor, grid: Place, *, spectral: bool) -> Tensor:
         east = torch.fft.irfft(1j * order * orders, group.nphi)
         parts.append((east * scale).flatten(-2))
     east = parts[0] if len(parts) == 1 else torch.cat(parts, -1)[..., rings.point_order]
-    if factors.poles is None:
-        return east
-    limit = _difference(shear_entries, u, grid)
-    return torch.where(factors.poles, limit, east)
+    return east if limit is None else torch.where(factors.poles, limit, east)
 
 
 def eroded(mask: Tensor, grid: Place) -> Tensor:
@@ -76,8 +78,8 @@ class _Factors(NamedTuple):
 
     order: list[Tensor]
     scale: list[Tensor]
-    poles: Tensor | None
-    """Points at a pole, where there are any."""
+    poles: Tensor
+    """Which points are at a pole."""
 
 
 @table(maxsize=32)
@@ -95,5 +97,5 @@ def _factors(grid: Grid, dtype: torch.dtype, device: torch.device) -> _Factors:
     return _Factors(
         orders,
         [sines[group.rings, None] for group in groups],
-        at_pole if poles.any() else None,
+        at_pole,
     )

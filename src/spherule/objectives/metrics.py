@@ -60,7 +60,8 @@ def confusion(
     sample = torch.arange(batch, device=true.device)[:, None]
     place = torch.where(counts, (sample * classes + true) * classes + predicted, 0)
     areas = torch.bincount(place.flatten(), area.flatten(), minlength=batch * classes**2)
-    matrix = areas.reshape(batch, classes, classes)
+    # Of no points it counts in integers.
+    matrix = areas.to(area.dtype).reshape(batch, classes, classes)
     if scores is not None:
         broken = (scores.isnan().any(1).flatten(1) & counts).any(1)
         matrix = matrix.masked_fill(broken[:, None, None], math.nan)
