@@ -114,7 +114,7 @@ def test_a_subset_is_a_validation_set() -> None:
         ({"step": 0.0}, "step=0"),
         ({"mean_depth": -10.0}, "mean_depth=-10"),
         ({"mean_depth": 100.0}, "depth is negative somewhere"),
-        ({"lmax": 24}, "lmax=24 must be in"),
+        ({"lmax": 24}, "lmax=24 must be >= 1"),
         ({"lmax": 0}, "lmax=0"),
         ({"grid": "gauss:2x4"}, "too small"),
         ({"grid": "gauss:0x4"}, "nlat=0"),

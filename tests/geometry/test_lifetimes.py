@@ -28,7 +28,7 @@ def grid(i: int) -> Grid:
 MAKERS: dict[str, Callable] = {
     "grid": grid,
     "disk": lambda i: Neighborhood.disk(grid(i), grid(i), 1.5),
-    "window": lambda i: Neighborhood.window((8, 16 + i), (3, 3)),
+    "window": lambda i: Neighborhood.window((7, 1000 + i), (3, 3)),  # nobody else's
     "stencil": lambda i: Stencil.hats(Grid.gauss(6, 12), cutoff=1.5 + i / 1e4),
 }
 

@@ -1,5 +1,6 @@
 """The public API as a table: for every function, class and layer the kinds of its arguments."""
 
+import functools
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -108,7 +109,7 @@ CALLS: dict[str, Call] = {
     "grids.Grid.healpix": (Grid.healpix, {"nside": count(1, 2, 3, high=2**13)}),
     "grids.Grid.octahedral": (Grid.octahedral, {"n": count(1, 2, high=2**14)}),
     "grids.Grid.reduced_gaussian": (Grid.reduced_gaussian, {"n": count(32, 32)}),
-    "grids.Grid.from_rings": (Grid.from_rings, rings),
+    "grids.Grid.from_rings": (functools.partial(Grid.from_rings, partial=True), rings),
     "grids.Grid.from_name": (Grid.from_name, {"name": NAMES}),
     "grids.Grid.match": (
         Grid.match,
@@ -315,6 +316,8 @@ CALLS: dict[str, Call] = {
     "nn.PlanarResample()": (nn.PlanarResample(GRID, COARSE), {"x": unweighted}),
     "nn.Resample": (nn.Resample, {"source": GRIDS, "target": GRIDS.but(HEALPIX)}),
     "nn.Resample()": (nn.Resample(GRID, HEALPIX), {"x": field}),
+    "nn.SHT": (nn.SHT, {"grid": GRIDS, "lmax": count(0, 3)}),
+    "nn.ISHT": (nn.ISHT, {"grid": GRIDS}),
     "nn.SpectralMix": (
         nn.SpectralMix,
         {"in_channels": channels, "out_channels": channels, "grid": GRIDS, "lmax": count(0, 3)},

@@ -329,7 +329,7 @@ def test_bad_input_is_named(unchecked) -> None:
             "Transformer needs a TransformerConfig, got SegformerConfig",
         ),
         (lambda: models.build(models.ModelConfig(), "O8", 1, 1), TypeError, "one of LinearConfig"),
-        (lambda: models.build(TransformerConfig(), 12, 1, 1), TypeError, "grid: expected a Grid"),
+        (lambda: models.build(TransformerConfig(), 12, 1, 1), TypeError, "expected a Grid"),
         (lambda: models.build(TransformerConfig(), "O8", 0, 1), ValueError, "in_channels=0"),
         (lambda: models.build(TransformerConfig(), "O8", 1, 1.5), TypeError, "out_channels=1.5"),
         (

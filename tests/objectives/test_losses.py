@@ -245,7 +245,7 @@ def test_bad_input_is_named(unchecked) -> None:
         l1(u, v[..., :5], GRID)
     with pytest.raises(ValueError, match=r"prediction: expected \(batch, channels"):
         l1(u[0], v[0], GRID)
-    with pytest.raises(TypeError, match="prediction: expected floating-point"):
+    with pytest.raises(TypeError, match="prediction: expected a floating-point"):
         l1(u.long(), v.long(), GRID)
     with pytest.raises(TypeError, match="mask: expected a bool tensor"):
         l1(u, v, GRID, mask=torch.ones(GRID.shape))

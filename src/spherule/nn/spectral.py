@@ -10,6 +10,7 @@ from spherule.grids import Grid
 from spherule.nn.checks import flat_field, require_channels
 from spherule.nn.placed import Placed
 from spherule.ops.checks import require_points
+from spherule.ops.forward_mode import multilinear
 from spherule.ops.sht_operators import isht_operator, sht_operator
 
 
@@ -69,6 +70,7 @@ class SHT(Placed):
     values are refused where it runs as plain Python.
     """
 
+    @checks.arguments
     def __init__(self, grid: Grid, lmax: int | None = None) -> None:
         super().__init__()
         self.wanted = lmax if lmax is None else checks.integer("lmax", lmax, low=0)
@@ -94,6 +96,7 @@ class SHT(Placed):
 class ISHT(Placed):
     """The inverse of `SHT`: coefficients of any degree to a field `(..., *grid.shape)`."""
 
+    @checks.arguments
     def __init__(self, grid: Grid) -> None:
         super().__init__()
         self.place(grid)

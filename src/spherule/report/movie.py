@@ -7,10 +7,11 @@ from pathlib import Path
 
 import torch
 
+from spherule import checks
 from spherule.grids import Grid
 from spherule.optional import require
 from spherule.pde import ShallowWater
-from spherule.pde.initial_states import case_named, mountain
+from spherule.pde.initial_states import CASES, case_named, mountain
 from spherule.report.maps import Projection, draw_map
 from spherule.report.style import pyplot
 
@@ -32,7 +33,7 @@ def draw_movie(
         raise ValueError(f"movie={str(path)!r}: expected a name that ends in .gif")
     if not days > 0:
         raise ValueError(f"days={days} must be positive")
-    state = case_named(case)(lmax)
+    state = case_named(checks.choice("case", case, CASES))(lmax)
     Image = require("PIL.Image", "a movie")
     grid = Grid.gauss(2 * lmax + 2, 4 * lmax + 4)
     solver = ShallowWater(
