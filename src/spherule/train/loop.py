@@ -76,6 +76,8 @@ class Trainer:
         log: Log = print,
     ) -> None:
         self.domain = settings.domain
+        self.device = ranks.choose_device(settings.device)
+        self.mesh = ranks.make_mesh(self.domain, self.device)
         self.data_rank, self.data_world = rank // self.domain, world // self.domain
         if settings.batch % (self.data_world * settings.accumulate):
             raise ValueError(
@@ -84,11 +86,9 @@ class Trainer:
             )
         self.settings, self.checkpoints = settings, checkpoints
         self.rank, self.log = rank, log
-        self.device = ranks.choose_device(settings.device)
         self.model = model.to(self.device)
         self.optimizer = make_optimizer(model, settings)
         # Of the same Parameters: what is saved is the whole model, what runs may be a part.
-        self.mesh = ranks.make_mesh(self.domain, self.device)
         if self.mesh is None:
             self.task, self.local = task, self.model
         else:
