@@ -191,7 +191,7 @@ def test_averages_of_nan_are_nan_unless_it_is_not_valid() -> None:
 def test_bad_input_is_named(unchecked) -> None:
     grid = Grid.fejer(6, 12, offset=0.5)
     scores, labels = segmentation(grid)
-    with pytest.raises(TypeError, match="labels: expected int64"):
+    with pytest.raises(TypeError, match="labels: expected an int64"):
         confusion(scores, labels.double(), CLASSES, grid)
     with pytest.raises(ValueError, match=r"or scores \(batch, 4, ...\)"):
         confusion(scores, labels, 4, grid)

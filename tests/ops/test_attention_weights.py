@@ -75,7 +75,7 @@ def test_bad_input_is_named() -> None:
     key = Grid.healpix(3)
     q, k = inputs(key)
     disk = Neighborhood.disk(QUERY, key, 0.9)
-    with pytest.raises(TypeError, match="neighborhood: expected a Neighborhood, or the Grid"):
+    with pytest.raises(TypeError, match="expected a Neighborhood or a Grid"):
         attention_weights(q, k, 0.9, [0])
     with pytest.raises(ValueError, match="q has 53 points, but"):
         attention_weights(q[:, :, 1:], k, disk, [0])
