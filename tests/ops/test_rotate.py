@@ -66,7 +66,7 @@ def test_bad_input_is_named(unchecked) -> None:
         (np.eye(2), r"R: expected a rotation matrix \(3, 3\)"),
         (2 * np.eye(3), "differs from 1 by 3"),
         (-np.eye(3), "reflection"),
-        (np.full((3, 3), np.nan), "rotation"),
+        (np.full((3, 3), np.nan), "R: expected finite numbers"),
     ]:
         with pytest.raises(ValueError, match=words):
             ops.rotate(coeffs, R)
