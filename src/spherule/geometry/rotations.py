@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spherule.grids.grid import finite_reals
+from spherule.grids.rings import finite_reals
 
 
 def about_y(angle: float) -> NDArray[np.float64]:

@@ -1,9 +1,7 @@
 """The one description of a point set on the sphere: a stack of rings of constant latitude."""
 
-import hashlib
 import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,33 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spherule import checks
-from spherule.grids import healpix, quadrature, reduced
+from spherule.grids.families import Member, parse
 from spherule.grids.names import Names
+from spherule.grids.rings import Rings, checked, once_around
 
 if TYPE_CHECKING:
     from spherule.grids.match import Match
 
-# The regular families: the rule in theta, and the fewest rings it makes sense with.
-_RULES: dict[str, tuple[Callable[[int], quadrature.Rule], int]] = {
-    "gauss": (quadrature.gauss, 1),
-    "equiangular": (quadrature.equiangular, 2),
-    "clenshaw_curtis": (quadrature.clenshaw_curtis, 2),
-    "fejer": (quadrature.fejer, 1),
-    "lobatto": (quadrature.lobatto, 2),
-}
-REGULAR_FAMILIES = tuple(_RULES)
-_REGULAR_NAME = re.compile(r"([a-z_]+):([0-9]+)x([0-9]+)(?:@([0-9]*\.?[0-9]+(?:e-[0-9]+)?))?")
-_REDUCED_NAME = re.compile(r"([HONF])([0-9]+)")
 _PART_NAME = re.compile(r"(.+)\[([0-9]+):([0-9]+)\]")
-
-
-# Longitudes farther out than this, in radians, keep fewer than ten digits of their direction.
-_FARTHEST = 1e6
-# A kilometre between rings; and points are counted in 32 bits.
-_MOST_RINGS, _MOST_POINTS = 2**15, 2**31 - 1
-
-# What simple rules of few rings miss of the sphere's area; other conventions of weights miss more.
-_AREA_TOLERANCE = 0.01
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,7 +59,7 @@ class Grid:
         ):
             object.__setattr__(self, name, np.array(getattr(self, name), dtype=dtype))
             _readonly(getattr(self, name))
-        object.__setattr__(self, "phi0", _readonly(_once_around(self.phi0)))
+        object.__setattr__(self, "phi0", _readonly(once_around(self.phi0)))
         # Plain values, not properties: compilers that trace a model read them as constants.
         # A part has rows and columns where the whole has them, however many rings are left.
         first = self if self.whole is None else self.whole
@@ -110,7 +89,7 @@ class Grid:
         >>> sph.Grid.gauss(64, 128).shape
         (64, 128)
         """
-        return cls._regular("gauss", nlat, nlon, offset)
+        return cls._of(Member("gauss", (nlat, nlon), offset))
 
     @classmethod
     @checks.arguments
@@ -120,13 +99,13 @@ class Grid:
         It has the north pole (of weight 0) but not the south pole, and its total area is a little
         below 4 pi (5.0e-5 at nlat 128). ERA5 without its last row (720x1440) has these latitudes.
         """
-        return cls._regular("equiangular", nlat, nlon, offset)
+        return cls._of(Member("equiangular", (nlat, nlon), offset))
 
     @classmethod
     @checks.arguments
     def clenshaw_curtis(cls, nlat: int, nlon: int, *, offset: float = 0.0) -> "Grid":
         """Equal steps with both poles (ERA5's 721x1440): exact for degree nlat - 1."""
-        return cls._regular("clenshaw_curtis", nlat, nlon, offset)
+        return cls._of(Member("clenshaw_curtis", (nlat, nlon), offset))
 
     @classmethod
     @checks.arguments
@@ -134,13 +113,13 @@ class Grid:
         """Equal cells, points at their centres (panoramas, cell-centred model output): exact for
         degree nlat - 1.
         """
-        return cls._regular("fejer", nlat, nlon, offset)
+        return cls._of(Member("fejer", (nlat, nlon), offset))
 
     @classmethod
     @checks.arguments
     def lobatto(cls, nlat: int, nlon: int, *, offset: float = 0.0) -> "Grid":
         """Gauss-Lobatto latitudes with both poles: exact for degree 2 nlat - 3."""
-        return cls._regular("lobatto", nlat, nlon, offset)
+        return cls._of(Member("lobatto", (nlat, nlon), offset))
 
     @classmethod
     @checks.arguments
@@ -155,9 +134,7 @@ class Grid:
         >>> sph.Grid.healpix(32)
         Grid(H32: 127 rings, 12288 points)
         """
-        nside = checks.integer("nside", nside, low=1, high=_MOST_RINGS // 4)
-        theta, nphi, phi0 = healpix.rings(nside)
-        return cls(theta, nphi, phi0, np.full(theta.size, np.pi / (3 * nside**2)), f"H{nside}")
+        return cls._of(Member("H", (nside,)))
 
     @classmethod
     @checks.arguments
@@ -171,15 +148,13 @@ class Grid:
         >>> sph.Grid.octahedral(24)
         Grid(O24: 48 rings, 3168 points)
         """
-        n = checks.integer("n", n, low=1, high=_MOST_RINGS // 2)
-        return cls._reduced_gaussian(reduced.octahedral(n), f"O{n}")
+        return cls._of(Member("O", (n,)))
 
     @classmethod
     @checks.arguments
     def reduced_gaussian(cls, n: int) -> "Grid":
         """ECMWF's original reduced Gaussian grid N{n}, for the published n."""
-        n = checks.integer("n", n, low=1)
-        return cls._reduced_gaussian(reduced.original(n), f"N{n}")
+        return cls._of(Member("N", (n,)))
 
     @classmethod
     def from_rings(
@@ -197,48 +172,9 @@ class Grid:
         Longitudes may lie any few turns away; the grid keeps them in [0, 2 pi). All areas together
         are the sphere's, 4 pi within 1 %, unless the rings are a `partial` stack.
         """
-        theta, phi0, weights = (
-            finite_reals(name, values)
-            for name, values in (("theta", theta), ("phi0", phi0), ("ring_weights", ring_weights))
-        )
-        counts = np.atleast_1d(as_array("nphi", nphi))
-        if not np.issubdtype(counts.dtype, np.integer):
-            raise TypeError(f"nphi: expected integers, got {counts.dtype}")
-        sizes = {"theta": theta, "nphi": counts, "phi0": phi0, "ring_weights": weights}
-        if theta.size == 0 or any(a.shape != (theta.size,) for a in sizes.values()):
-            shapes = ", ".join(f"{name} {a.shape}" for name, a in sizes.items())
-            raise ValueError(f"expected one entry a ring in each of four 1-D arrays, got {shapes}")
-        if theta[0] < 0 or theta[-1] > np.pi or np.any(np.diff(theta) <= 0):
-            # Longitudes cannot tell: many turns are as good as one.
-            degrees = "; they look like degrees: use np.radians, for phi0 too"
-            raise ValueError(
-                f"theta: colatitudes must increase strictly within [0, pi] radians, got "
-                f"{theta[0]:g} ... {theta[-1]:g}{degrees if theta.max() > 2 * np.pi else ''}"
-            )
-        if np.abs(phi0).max() > _FARTHEST:
-            raise ValueError(
-                f"phi0: expected longitudes in radians within {_FARTHEST:g}, where they still mean "
-                f"a direction, got {phi0[np.abs(phi0).argmax()]:g}"
-            )
-        theta, phi0 = theta + 0.0, _once_around(phi0)
-        if counts.min() < 1:
-            raise ValueError(f"nphi: every ring needs a point, got {counts.min()}")
-        if counts.sum(dtype=float) > _MOST_POINTS:
-            raise ValueError(f"nphi: expected at most {_MOST_POINTS} points, got {counts.sum()}")
-        if weights.min() < 0 or weights.max() == 0:
-            raise ValueError("ring_weights: must be >= 0, and some > 0")
-        area = float((weights * counts).sum())
-        if not partial and abs(area / (4 * np.pi) - 1) > _AREA_TOLERANCE:
-            raise ValueError(
-                f"ring_weights: the areas of all points sum to {area:.6g}, not to the sphere's "
-                f"4 pi = {4 * np.pi:.6g}; a weight is that of one point. For rings that cover a "
-                "part of the sphere, partial=True"
-            )
-        digest = hashlib.blake2b(digest_size=8)
-        for array in (theta, counts.astype(np.int64), phi0, weights):
-            digest.update(array.tobytes())
-        grid = cls(theta, counts, phi0, weights, f"rings:{digest.hexdigest()}")
-        return _own_rings.add(grid.name, grid)
+        rings = checked(theta, nphi, phi0, ring_weights, partial=partial)
+        name = f"rings:{rings.digest()}"
+        return _own_rings.add(name, cls(*rings, name))
 
     @classmethod
     @checks.arguments
@@ -262,15 +198,9 @@ class Grid:
                 f"name={name!r}: rings of your own must be in use where they are known by name; "
                 "make them here first with Grid.from_rings, or unpickle them"
             )
-        family, sizes, offset = _parse(name)
+        member = parse(name)
         try:
-            if family in _RULES:
-                nlat, nlon = sizes
-                return cls._regular(family, nlat, nlon, offset)
-            (n,) = sizes
-            if family == "F":
-                return cls.gauss(2 * n, 4 * n)
-            return {"H": cls.healpix, "O": cls.octahedral, "N": cls.reduced_gaussian}[family](n)
+            return cls._of(member)
         except ValueError as error:
             raise ValueError(f"name={name!r}: {error}") from None
 
@@ -390,31 +320,23 @@ class Grid:
         """Whether its family has no coarser member; rings of your own have no family, and parts
         none either.
         """
-        if self.whole is not None or self.name.startswith("rings:"):
-            return False
-        family, sizes, _ = _parse(self.name)
-        halves = [(n + 1) // 2 for n in sizes]
-        return halves == sizes or halves[0] < _RULES.get(family, (None, 1))[1]
+        return self._has_family and parse(self.name).coarser() is None
 
     def coarsen(self) -> "Grid":
         """Half the resolution in the same family; N grids become O grids."""
-        if self.whole is not None or self.name.startswith("rings:"):
+        if not self._has_family:
             raise ValueError(f"{self!r} has no family, so no coarser member: give the coarse grid")
-        family, sizes, offset = _parse(self.name)
-        halves = [(n + 1) // 2 for n in sizes]
-        if self.coarsest:
+        coarser = parse(self.name).coarser()
+        if coarser is None:
             raise ValueError(f"{self!r} is the coarsest of its family")
-        if family in _RULES:
-            return Grid._regular(family, halves[0], halves[1], offset)
-        return Grid.healpix(*halves) if family == "H" else Grid.octahedral(*halves)
+        return Grid._of(coarser)
 
     def __repr__(self) -> str:
         return f"Grid({self.name}: {self.nrings} rings, {self.size} points)"
 
     @cached_property
     def _key(self) -> tuple[object, ...]:
-        arrays = (self.theta, self.nphi, self.phi0, self.ring_weights)
-        return (self.shape, *(a.tobytes() for a in arrays))
+        return (self.shape, *(a.tobytes() for a in self._rings))
 
     @cached_property
     def _hash(self) -> int:
@@ -434,33 +356,21 @@ class Grid:
         if self.whole is not None:
             start, stop = self.name[self.name.rindex("[") + 1 : -1].split(":")
             return (Grid.part, (self.whole, int(start), int(stop)))
-        rings = (self.theta, self.nphi, self.phi0, self.ring_weights)
         if self.name.startswith("rings:"):
-            return (_partial_rings, rings)
-        return (Grid, (*rings, self.name))
+            return (_partial_rings, tuple(self._rings))
+        return (Grid, (*self._rings, self.name))
 
     @classmethod
-    def _regular(cls, family: str, nlat: int, nlon: int, offset: float) -> "Grid":
-        rule, least = _RULES[family]
-        nlat = checks.integer("nlat", nlat, low=least, high=_MOST_RINGS)
-        nlon = checks.integer("nlon", nlon, low=1, high=_MOST_POINTS // nlat)
-        if not 0 <= offset < 1:
-            raise ValueError(f"offset={offset} must be in [0, 1): a part of a cell in longitude")
-        theta, weights = rule(nlat)
-        cell = 2 * np.pi / nlon
-        suffix = f"@{offset:.10g}" if offset else ""
-        return cls(
-            theta,
-            np.full(nlat, nlon),
-            np.full(nlat, offset * cell),
-            weights * cell,
-            f"{family}:{nlat}x{nlon}{suffix}",
-        )
+    def _of(cls, member: Member) -> "Grid":
+        return cls(*member.rings(), member.name)
 
-    @classmethod
-    def _reduced_gaussian(cls, nphi: NDArray[np.int64], name: str) -> "Grid":
-        theta, weights = quadrature.gauss(nphi.size)
-        return cls(theta, nphi, np.zeros(nphi.size), weights * 2 * np.pi / nphi, name)
+    @property
+    def _rings(self) -> Rings:
+        return Rings(self.theta, self.nphi, self.phi0, self.ring_weights)
+
+    @property
+    def _has_family(self) -> bool:
+        return self.whole is None and not self.name.startswith("rings:")
 
 
 def _partial_rings(*rings: NDArray) -> Grid:
@@ -470,49 +380,6 @@ def _partial_rings(*rings: NDArray) -> Grid:
 
 # Rings of the user's own that are in use in this process, so that their names are good here too.
 _own_rings: Names[Grid] = Names(recent=64)
-
-
-def _parse(name: str) -> tuple[str, list[int], float]:
-    """Family, sizes and longitude offset of a name."""
-    if regular := _REGULAR_NAME.fullmatch(name):
-        family, nlat, nlon, offset = regular.groups()
-        if family in _RULES:
-            return family, [int(nlat), int(nlon)], float(offset or 0)
-    if short := _REDUCED_NAME.fullmatch(name):
-        return short[1], [int(short[2])], 0.0
-    raise ValueError(
-        f"name={name!r} is not a grid; expected one of {', '.join(f'{f}:64x128' for f in _RULES)}, "
-        "H64 (HEALPix), O96 (octahedral), N320 (reduced Gaussian), F90 (full Gaussian)"
-    )
-
-
-def as_array(name: str, values: ArrayLike) -> NDArray:
-    """What numpy makes of the values, or an error that names the argument."""
-    try:
-        return np.asarray(values)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name}: expected numbers in rows of one length: {error}") from None
-
-
-def finite_reals(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    """The values as a float64 array, at least 1-D, or an error that names the argument."""
-    array = np.atleast_1d(as_array(name, values))
-    if array.dtype.kind not in "fiu":
-        raise TypeError(f"{name}: expected real numbers, got {array.dtype}")
-    array = array.astype(np.float64)
-    if not np.all(np.isfinite(array)):
-        raise ValueError(
-            f"{name}: expected finite numbers, got {np.count_nonzero(~np.isfinite(array))} of "
-            f"{array.size} that are not"
-        )
-    return array
-
-
-def _once_around(phi: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Longitudes in [0, 2 pi)."""
-    reduced = np.mod(phi, 2 * np.pi)
-    # What is a little less than 0 rounds to a whole turn.
-    return np.where(reduced < 2 * np.pi, reduced, 0.0)
 
 
 def _readonly(array: NDArray) -> NDArray:

@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from spherule.grids import own_rings, reduced
-from spherule.grids.grid import REGULAR_FAMILIES, Grid, finite_reals
+from spherule.grids.families import REGULAR_FAMILIES, Member
+from spherule.grids.grid import Grid
+from spherule.grids.rings import finite_reals
 
 TOLERANCE = 1e-3
 """Degrees: what float32 and GRIB's rounding do to coordinates."""
@@ -211,7 +213,7 @@ def _regular_candidates(nlat: int, nlon: int, offset: float) -> Iterator[Grid]:
     offset = 0.0 if min(offset, 1 - offset) * 360 / nlon < TOLERANCE else round(offset, 6)
     for family in REGULAR_FAMILIES:
         if nlat > 1 or family == "gauss":
-            yield Grid._regular(family, nlat, nlon, offset)
+            yield Grid._of(Member(family, (nlat, nlon), offset))
 
 
 def _assign(grid: Grid, lat: NDArray, lon: NDArray) -> tuple[NDArray[np.int64], float]:
@@ -233,13 +235,12 @@ def _no_fit(lat: NDArray, nlon: int) -> str:
     north = np.sort(lat)[::-1]
     near = []
     for rows in (lat.size - 1, lat.size, lat.size + 1):
-        for family in REGULAR_FAMILIES:
-            if rows > 1:
-                theirs = 90 - np.degrees(Grid._regular(family, rows, 1, 0.0).theta)
-                shared = min(rows, north.size)
-                top = np.abs(theirs[:shared] - north[:shared]).max()
-                bottom = np.abs(theirs[-shared:] - north[-shared:]).max()
-                near.append((min(top, bottom), f"{family}:{rows}x{nlon}"))
+        for grid in _regular_candidates(rows, nlon, 0.0) if rows > 1 else ():
+            theirs = 90 - np.degrees(grid.theta)
+            shared = min(rows, north.size)
+            top = np.abs(theirs[:shared] - north[:shared]).max()
+            bottom = np.abs(theirs[-shared:] - north[-shared:]).max()
+            near.append((min(top, bottom), grid.name))
     near.sort()
     listed = ", ".join(f"{name} (rows off by {error:.3g} degrees)" for error, name in near[:3])
     return (
