@@ -1,9 +1,10 @@
-"""A run on the Hub; its API by the stand-in of tests/models/test_hub.py."""
+"""Models for others. The Hub's API by the stand-in of tests/models/test_hub.py."""
 
 import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from spherule.models import from_pretrained
 from spherule.runs import Run, evaluate, publish
@@ -22,3 +23,26 @@ def test_card_says_what_the_run_reached_and_how(
     assert f"| {mean:.4g} ± " in card
     assert '"recipe": "swe/test"' in card
     assert from_pretrained(address).config == run.model.config
+
+
+def test_a_published_directory_is_a_model_and_a_run(finished: Path, tmp_path: Path) -> None:
+    run = Run.open(finished)
+    where = publish(run, tmp_path / "water", notes="Not for swimming.", log=silent)
+    again = Run.open(where)
+    assert again.config == run.config
+    assert again.checkpoint.step == run.checkpoint.step
+    for mine, theirs in zip(run.model.parameters(), again.model.parameters(), strict=True):
+        assert torch.equal(mine, theirs)
+    assert type(from_pretrained(where)) is type(run.model)
+    assert evaluate(again, log=silent)["test"] == evaluate(run, log=silent)["test"]
+    assert (
+        evaluate(again, log=silent)["training_loss"] == evaluate(run, log=silent)["training_loss"]
+    )
+    card = (tmp_path / "water/README.md").read_text()
+    assert "Not for swimming." in card
+    assert f'from_pretrained("{where}")' in card
+
+
+def test_a_run_is_not_published_over(finished: Path) -> None:
+    with pytest.raises(ValueError, match="holds something else"):
+        publish(Run.open(finished), finished, log=silent)

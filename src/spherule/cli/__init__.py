@@ -34,6 +34,7 @@ COMMANDS = {
     "rollout": Command("runs", "RollOut", "let a forecast follow itself, beside what happens"),
     "compare": Command("runs", "Compare", "a table of several runs"),
     "report": Command("runs", "ReportCommand", "one page about one run or several"),
+    "publish": Command("runs", "Publish", "a run's model for others, with a card"),
     "regrid": Command("regrid", "Regrid", "bring a file's fields onto another grid"),
     "view": Command("view", "View", "a globe to turn, of a file or of a run's attention"),
 }

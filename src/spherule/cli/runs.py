@@ -1,4 +1,4 @@
-"""Commands on runs: list, evaluate, predict, rollout, compare, report."""
+"""Commands on runs: list, evaluate, predict, rollout, compare, report, publish."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from spherule import recipes
-from spherule.runs import Run, RunDirectory, evaluate, predict, roll_out, score
+from spherule.runs import Run, RunDirectory, evaluate, predict, publish, roll_out, score
 from spherule.runs.scores import FORECASTS
 from spherule.tasks.fields import FieldConfig
 
@@ -163,6 +163,26 @@ class Compare:
             markup = table.html_page() if self.out.suffix == ".html" else table.markdown()
             self.out.write_text(markup + "\n")
             print(f"wrote {self.out}")
+
+
+@dataclass(frozen=True)
+class Publish:
+    """Write a run's model with a card that says how it was made: what `models.from_pretrained` and
+    the commands on runs take.
+    """
+
+    directory: tyro.conf.Positional[Path]
+    target: tyro.conf.Positional[str]
+    """A directory, or hf://owner/name on the Hugging Face Hub."""
+    notes: Path | None = None
+    """A Markdown file that becomes a part of the card: licence, limits."""
+    device: str = "auto"
+    """auto, cpu, cuda, cuda:1 ..."""
+
+    def run(self) -> None:
+        notes = "" if self.notes is None else self.notes.read_text(encoding="utf-8")
+        run = Run.open(self.directory)
+        print(f"wrote {publish(run, self.target, notes=notes, device=self.device)}")
 
 
 @dataclass(frozen=True)

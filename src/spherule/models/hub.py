@@ -55,8 +55,12 @@ def upload(model: "Model", address: str, card: str | None) -> str:
     return f"hf://{repository}@{done.oid}"
 
 
-def model_card(model: "Model", *sections: str) -> str:
-    """What the Hub shows of a model: what it is, and sections that whoever trained it can add."""
+def model_card(model: "Model", *sections: str, address: str = "") -> str:
+    """What the Hub shows of a model: what it is, and sections that whoever trained it can add. It
+    is found at an address of its own, on the Hub unless said.
+    """
+    on_hub = "hf://OWNER/NAME@COMMIT", "  # this page's; pip install 'spherule[hub]'"
+    where, comment = (address, "") if address else on_hub
     parameters = sum(p.numel() for p in model.parameters())
     head = f"""---
 library_name: spherule
@@ -70,7 +74,7 @@ tags: [sphere, attention]
 ```python
 from spherule import models
 
-model = models.from_pretrained("hf://OWNER/NAME@COMMIT")  # this page's; pip install 'spherule[hub]'
+model = models.from_pretrained("{where}"){comment}
 ```
 """
     return "\n".join([head, *sections])

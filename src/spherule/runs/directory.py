@@ -27,6 +27,7 @@ class RunDirectory:
     scores.json        of a forecast, in its variables' own units
     tensorboard/       where TensorBoard is installed
     report.html, rollout/    what these commands make, unless they are told where
+    run.json           of a published model, in place of config, metadata and checkpoints
     """
 
     path: Path
@@ -56,6 +57,10 @@ class RunDirectory:
     @property
     def scores(self) -> Path:
         return self.path / "scores.json"
+
+    @property
+    def published(self) -> Path:
+        return self.path / "run.json"
 
     @property
     def tensorboard(self) -> Path:

@@ -1,16 +1,20 @@
-"""A run on disk, opened: its best model, or its last."""
+"""A run on disk, opened: its best model, its last, or the one that was published of it."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from spherule import tasks
+from spherule import checks, tasks
 from spherule.allocator import keep_memory
 from spherule.models import Model, from_pretrained
 from spherule.runs.directory import RunDirectory
 from spherule.train.checkpoint import Checkpoint
+from spherule.train.files import read_json
 from spherule.train.run_config import RunConfig
 from spherule.train.task import Log, Task
+
+PUBLISHED = ("config", "metadata", "step")
+"""What is kept of the run of a published model."""
 
 assert tasks.__all__  # imported for the tasks that it makes known
 
@@ -27,9 +31,13 @@ class Run:
 
     @classmethod
     def open(cls, directory: Path | str, *, which: Literal["best", "last"] = "best") -> "Run":
-        """The best model of a run by validation, or the last; damaged checkpoints are left out."""
+        """The best model of a run by validation, or the last; damaged checkpoints are left out. Of
+        what `publish` wrote, the model.
+        """
         keep_memory()
         where = RunDirectory(Path(directory))
+        if where.published.exists():
+            return cls._published(where)
         config = where.read_config()
         last, problems = where.newest()
         if last is None:
@@ -40,6 +48,13 @@ class Run:
         best = where.at(last.state()["best"]) if which == "best" else None
         chosen = best or last
         return cls(where, config, chosen, from_pretrained(chosen.path), where.read_metadata())
+
+    @classmethod
+    def _published(cls, where: RunDirectory) -> "Run":
+        kept = read_json(where.published, *PUBLISHED)
+        checkpoint = Checkpoint(where.path, checks.integer("step", kept["step"], low=0))
+        config = RunConfig.from_dict(kept["config"])
+        return cls(where, config, checkpoint, from_pretrained(where.path), kept["metadata"])
 
     @property
     def name(self) -> str:
