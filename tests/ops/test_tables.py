@@ -1,6 +1,7 @@
-"""Tables are made once and kept: those that inference made first must serve training too."""
+"""Tables are made once and kept: under which of torch's modes they were made first must not matter."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from spherule.geometry.filters import Stencil
 from spherule.grids import Grid
 from spherule.ops.disco import reference as disco_reference
 from spherule.ops.neighborhood_attention import reference as attention_reference
+from spherule.ops.tables import table
 
 # Sizes that no other test has, so that nothing is made yet.
 REGULAR, REDUCED = Grid.gauss(7, 26), Grid.octahedral(9)
@@ -50,3 +52,45 @@ def test_what_inference_made_serves_training(name: str) -> None:
     op(x).square().sum().backward()
     assert x.grad is not None
     assert x.grad.abs().sum() > 0
+
+
+MODES: list[Callable[[], AbstractContextManager]] = [
+    torch.inference_mode,
+    lambda: torch.autocast("cpu", torch.bfloat16),
+    lambda: torch.device("meta"),
+    torch.no_grad,
+]
+
+
+@pytest.mark.parametrize("mode", MODES, ids=["inference", "autocast", "meta", "no_grad"])
+def test_tables_are_made_outside_of_modes(mode: Callable[[], AbstractContextManager]) -> None:
+    @table(maxsize=2)
+    def make(n: int) -> torch.Tensor:
+        return torch.arange(float(n * n)).reshape(n, n) @ torch.eye(n)
+
+    with mode():
+        made = make(3)
+    assert not made.is_inference()
+    assert made.dtype == torch.float32
+    assert torch.equal(made, torch.arange(9.0).reshape(3, 3))
+    assert make(3) is made
+
+
+def test_tables_do_not_belong_to_a_functional_transform() -> None:
+    @table(maxsize=2)
+    def make(n: int) -> torch.Tensor:
+        return torch.arange(float(n)) + 1
+
+    x = torch.ones(3)
+    slope = torch.func.grad(lambda x: (x * make(3)).sum())(x)
+    assert make(3).numpy().tolist() == [1, 2, 3]  # a tensor of a transform has no memory
+    assert torch.equal(slope, make(3))
+
+
+def test_errors_come_through() -> None:
+    @table(maxsize=2)
+    def make(n: int) -> torch.Tensor:
+        raise ValueError(f"n={n}")
+
+    with pytest.raises(ValueError, match="n=4"):
+        make(4)

@@ -3,7 +3,8 @@ are of use.
 """
 
 from collections.abc import Callable
-from functools import lru_cache
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache, wraps
 from typing import TypeVar
 
 import torch
@@ -12,11 +13,20 @@ Made = TypeVar("Made")
 
 
 def table(maxsize: int) -> Callable[[Callable[..., Made]], Callable[..., Made]]:
-    """Keeps the last `maxsize` results of a function of hashable values. They are no inference
-    tensors, wherever they are made first: training uses them too.
+    """Keeps the last `maxsize` results of a function of hashable values.
+
+    They are the same wherever they are made first: in a thread of their own, where none of torch's
+    modes holds, such as inference, autocast, another default device, a functional transform.
     """
 
     def keep(make: Callable[..., Made]) -> Callable[..., Made]:
-        return lru_cache(maxsize)(torch.inference_mode(False)(make))
+        @wraps(make)
+        def apart(*key: object) -> Made:
+            if torch.compiler.is_compiling():
+                return make(*key)
+            with ThreadPoolExecutor(1) as thread:
+                return thread.submit(make, *key).result()
+
+        return lru_cache(maxsize)(apart)
 
     return keep
