@@ -1,4 +1,4 @@
-"""Tables are made once and kept: under which of torch's modes they were made first must not matter."""
+"""Tables are made once and kept: under which of torch's modes they were made must not matter."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -83,7 +83,7 @@ def test_tables_do_not_belong_to_a_functional_transform() -> None:
 
     x = torch.ones(3)
     slope = torch.func.grad(lambda x: (x * make(3)).sum())(x)
-    assert make(3).numpy().tolist() == [1, 2, 3]  # a tensor of a transform has no memory
+    assert not torch._C._functorch.is_gradtrackingtensor(make(3))
     assert torch.equal(slope, make(3))
 
 
