@@ -24,7 +24,7 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "info": Command("info", "Info", "versions, threads, and which kernels are active and why"),
-    "demo": Command("demo", "Demo", "train two small models, and write a page about both"),
+    "demo": Command("demo", "Demo", "train small models, and write a page about them"),
     "plot": Command("plot", "Plot", "pictures of grids, neighborhoods and rooms"),
     "data": Command("data", "Data", "make data to train on"),
     "list": Command("runs", "List", "the recipes: every row of the paper's tables"),

@@ -6,19 +6,30 @@ from pathlib import Path
 from spherule import recipes
 from spherule.cli.progress import progress
 from spherule.report.page import write_report
-from spherule.runs import train
+from spherule.report.rollout import rollout_section
+from spherule.runs import Run, roll_out, train
+from spherule.train.figures import Section
 
-MODELS = ("swe/s2-transformer-local:tiny", "swe/r2-transformer-local:tiny")
+MODELS = (
+    "swe/s2-transformer-local:tiny",
+    "swe/r2-transformer-local:tiny",
+    "swe/spectral-transformer-local:tiny",
+)
+DAYS = 10
 
 
 @dataclass(frozen=True)
 class Demo:
-    """Train a spherical and a planar Transformer on shallow water, and write a page about both."""
+    """Train three small Transformers on shallow water, let a pretrained one forecast ten days, and
+    write a page about all: a spherical one, a planar one, and one with a linear prior.
+    """
 
     out: Path = Path("out/demo")
     """Directory for the runs and the page."""
     epochs: int | None = None
     """By default those of the recipes."""
+    pretrained: Path = Path("pretrained/swe-spectral-local")
+    """The model that forecasts, where there is one."""
 
     def run(self) -> None:
         directories = []
@@ -32,5 +43,15 @@ class Demo:
                 train(config, directory, overwrite=True, on_step=on_step, log=log)
             directories.append(directory)
         page = self.out / "report.html"
-        write_report(page, directories)
+        write_report(page, directories, more=self._forecast())
         print(f"wrote {page}: open it in a browser")
+
+    def _forecast(self) -> list[Section]:
+        if not self.pretrained.exists():
+            print(
+                f"note: {self.pretrained} is not there, so the page has no forecast of {DAYS} days"
+            )
+            return []
+        print(f"{DAYS} days by {self.pretrained}")
+        rollout = roll_out(Run.open(self.pretrained), DAYS * 24, samples=1)
+        return [rollout_section(rollout, every=6)]

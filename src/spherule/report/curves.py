@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from spherule.report.style import embedded, pyplot, run_style
+from spherule.report.style import embedded, logarithmic, pyplot, run_style
 
 
 def draw_losses(titles: Sequence[str], journals: Sequence[list[dict[str, Any]]]) -> str:
@@ -27,7 +27,8 @@ def draw_losses(titles: Sequence[str], journals: Sequence[list[dict[str, Any]]])
                 linewidth=1.8,
                 label=title,
             )
-    ax.set(xlabel="step", ylabel="loss", yscale="log")
+    ax.set(xlabel="step", ylabel="loss")
+    logarithmic(ax)
     low, high = ax.get_ylim()
     if high < 8 * low:  # powers of ten would say little
         ax.yaxis.set_major_locator(plt.MaxNLocator(6))

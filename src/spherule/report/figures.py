@@ -9,7 +9,7 @@ import numpy as np
 from spherule.report.curves import legend_below, panels_of
 from spherule.report.globe import globe_section
 from spherule.report.maps import Projection, draw_map, smooth
-from spherule.report.style import embedded, pyplot, run_style, section
+from spherule.report.style import embedded, logarithmic, pyplot, run_style, section
 from spherule.train.figures import (
     Bars,
     ByLatitude,
@@ -133,13 +133,14 @@ def _(figure: Spectra) -> str:
             if not any(np.array_equal(curve.truth, truth) for truth in truths):
                 label = "truth" if not truths else f"truth of {curve.title}"
                 shade = str(0.15 + 0.3 * len(truths) % 0.6)
-                ax.loglog(degree, curve.truth[i, 1:], color=shade, linewidth=2.4, label=label)
+                ax.plot(degree, curve.truth[i, 1:], color=shade, linewidth=2.4, label=label)
                 truths.append(curve.truth)
-            ax.loglog(degree, curve.prediction[i, 1:], **style, linewidth=1.5, label=curve.title)
+            ax.plot(degree, curve.prediction[i, 1:], **style, linewidth=1.5, label=curve.title)
             style = {**style, "linestyle": "--"}
             label = f"error of {curve.title}"
-            ax.loglog(degree, curve.error[i, 1:], **style, linewidth=1.2, label=label)
+            ax.plot(degree, curve.error[i, 1:], **style, linewidth=1.2, label=label)
             top = max(top, curve.truth[i, 1:].max())
+        logarithmic(ax, x=True)
         ax.set_ylim(top * 1e-8, top * 4)
         ax.set_xlabel("degree ℓ")
         ax.set_title(panel)

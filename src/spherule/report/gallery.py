@@ -8,7 +8,7 @@ import torch
 from spherule import ops
 from spherule.grids import Grid
 from spherule.report.maps import draw_map
-from spherule.report.style import pyplot
+from spherule.report.style import logarithmic, pyplot
 
 GRIDS = ("gauss:24x48", "clenshaw_curtis:25x48", "H12", "O16")
 LMAX = 90
@@ -44,12 +44,12 @@ def draw_gallery(path: Path, *, seed: int = 0) -> Path:
         drawn, ax=whole, orientation="horizontal", shrink=0.6, pad=0.03, label="standard deviations"
     )
     degree = np.arange(1, LMAX + 1)
-    degrees.loglog(degree, spectrum[1:], color="0.2", linewidth=2, label="given Cₗ")
+    degrees.plot(degree, spectrum[1:], color="0.2", linewidth=2, label="given Cₗ")
     low = coeffs[: MEASURED + 1, : MEASURED + 1]
     for size, name in enumerate(GRIDS):
         grid = Grid.from_name(name)
         measured = ops.sht(ops.isht(low, grid), grid, MEASURED, iterations=0 if grid.regular else 3)
-        degrees.loglog(
+        degrees.plot(
             degree[:MEASURED],
             ops.power_spectrum(measured)[1:],
             "o",
@@ -57,6 +57,7 @@ def draw_gallery(path: Path, *, seed: int = 0) -> Path:
             markersize=4 + 3 * size,
             label=f"measured on {name}",
         )
+    logarithmic(degrees, x=True)
     degrees.set(xlabel="degree ℓ", ylabel="power Cₗ")
     degrees.set_title(f"its spectrum; degrees up to {MEASURED} analysed on each grid", fontsize=11)
     degrees.legend(frameon=False, fontsize=9)

@@ -14,15 +14,23 @@ from spherule.report.figures import draw_section
 from spherule.report.style import page, section
 from spherule.report.table import results_table
 from spherule.runs import Run
+from spherule.train.figures import Section
 from spherule.train.files import write_whole
 from spherule.train.ranks import choose_device
 from spherule.train.task import Log, Trained
 
 
 def write_report(
-    out: Path, directories: Sequence[Path], *, device: str = "auto", log: Log = print
+    out: Path,
+    directories: Sequence[Path],
+    *,
+    more: Sequence[Section] = (),
+    device: str = "auto",
+    log: Log = print,
 ) -> None:
-    """Evaluate the runs where that has not been done, draw, and write the page."""
+    """Evaluate the runs where that has not been done, draw, and write the page, with what `more`
+    there is to see.
+    """
     runs = require_one_task(directories)
     table = results_table(directories, device=device, log=log)
     titles = [run.config.title for run in runs]
@@ -44,7 +52,7 @@ def write_report(
             "Results", "The paper's columns, on samples that no model was trained on.", table.html()
         ),
         section("Training", "", draw_losses(titles, journals)),
-        *(draw_section(part) for part in models[0].task.sections(models)),
+        *(draw_section(part) for part in (*models[0].task.sections(models), *more)),
         section(
             "How it was made",
             "",

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import torch
 
+from spherule.data.times import span
 from spherule.grids import Grid
 from spherule.optional import require
 from spherule.report.globe import write_globe
 from spherule.report.maps import draw_map, smooth
-from spherule.report.style import pyplot, run_style
+from spherule.report.style import logarithmic, pyplot, run_style
 from spherule.runs.rollout import Rollout
+from spherule.train.figures import Section
 from spherule.train.files import write_json
 from spherule.train.scene import Frames, Globe, forecast_globe
 
@@ -39,13 +41,34 @@ def draw_rollout(rollout: Rollout, directory: Path) -> list[Path]:
     return paths
 
 
-def rollout_globe(rollout: Rollout) -> Globe:
-    """The first sample, hour by hour, in the variables' own units."""
+def rollout_section(rollout: Rollout, *, every: float) -> Section:
+    """For a page: a globe with a frame after so many hours each, and how errors grow."""
+    leads = [lead for lead in (24, 120, rollout.hours[-1]) if lead in rollout.hours]
+    rows = [int(np.flatnonzero(rollout.hours == lead)[0]) for lead in leads]
+    growth = "; ".join(
+        f"{name.replace('_', ' ')} "
+        + ", ".join(f"{rollout.model_error[row, v]:.2g}" for row in rows)
+        + " (standing still: "
+        + ", ".join(f"{rollout.persistence_error[row, v]:.2g}" for row in rows)
+        + ")"
+        for v, name in enumerate(rollout.variables)
+    )
+    text = (
+        f"{rollout.title}: {span(3600 * rollout.hours[-1])} ahead on {rollout.grid.name}, each "
+        "prediction made from the one before, beside the truth from the same held-out state. "
+        f"Errors after {', '.join(span(3600 * lead) for lead in leads)}, in deviations: {growth}."
+    )
+    stride = max(round(every / rollout.hours[0]), 1)
+    return Section("Forecast", text, [rollout_globe(rollout, stride)])
+
+
+def rollout_globe(rollout: Rollout, stride: int = 1) -> Globe:
+    """The first sample, each `stride`-th lead, in the variables' own units."""
     frames = {
-        source: rollout.statistics.denormalise(torch.from_numpy(u), rollout.grid).numpy()
+        source: rollout.statistics.denormalise(torch.from_numpy(u[::stride]), rollout.grid).numpy()
         for source, u in rollout.frames.items()
     }
-    hours = Frames.hours([0.0, *rollout.hours])
+    hours = Frames.hours([0.0, *rollout.hours][::stride])
     return forecast_globe(
         rollout.title, rollout.grid, rollout.variables, rollout.units, hours, frames
     )
@@ -85,8 +108,9 @@ def _spectra(path: Path, rollout: Rollout) -> None:
     for i, (ax, variable) in enumerate(zip(axes[0], rollout.variables, strict=True)):
         for lead, shade in zip(chosen, shades, strict=True):
             truth, model = (rollout.spectra[k][lead, i, 1:] for k in ("truth", "model"))
-            ax.loglog(degree, truth, color=shade, linewidth=3.5, alpha=0.35)
-            ax.loglog(degree, model, color=shade, label=f"{rollout.hours[lead]:g} h")
+            ax.plot(degree, truth, color=shade, linewidth=3.5, alpha=0.35)
+            ax.plot(degree, model, color=shade, label=f"{rollout.hours[lead]:g} h")
+        logarithmic(ax, x=True)
         top = float(rollout.spectra["truth"][:, i].max())
         ax.set_ylim(top * 1e-8, top * 10)
         ax.set(xlabel="degree ℓ", title=variable)

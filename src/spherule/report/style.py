@@ -109,3 +109,27 @@ def pyplot() -> Any:
         }
     )
     return plt
+
+
+def logarithmic(ax: Any, *, x: bool = False) -> None:
+    """Make the vertical axis logarithmic, or both; its numbers are text, since formulas are off."""
+    ticker = require("matplotlib.ticker", "a figure")
+
+    class Numbers(ticker.LogFormatter):  # type: ignore[misc, name-defined]
+        def __call__(self, value: float, pos: int | None = None) -> str:
+            return number(value) if super().__call__(value, pos) else ""
+
+    ax.set(yscale="log", **({"xscale": "log"} if x else {}))
+    for axis in (ax.yaxis, ax.xaxis) if x else (ax.yaxis,):
+        axis.set_major_formatter(Numbers())
+        axis.set_minor_formatter(Numbers(minor_thresholds=(1, 0.4)))
+
+
+def number(value: float) -> str:
+    """0.02, 500, 3·10⁻⁷."""
+    if value == 0 or 1e-3 <= abs(value) < 1e4:
+        return f"{value:.3g}"
+    mantissa, exponent = f"{value:.2e}".split("e")
+    digits = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    factor = f"{float(mantissa):g}·"
+    return f"{'' if factor == '1·' else factor}10{digits}"
