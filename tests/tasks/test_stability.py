@@ -122,11 +122,11 @@ def test_bad_settings_are_named(field: str, value: object, words: str) -> None:
 
 
 def test_the_recipe_for_stable_forecasts_has_all_of_it() -> None:
-    config = recipes.get("swe/spectral-transformer-local")
+    config = recipes.get("swe/spectral-transformer-local-stable")
     assert config.model.skip == "spectral"
     assert config.model.bandlimit == 42
     assert config.model.keep_mean
     assert (config.task.ages, config.task.noise) == (10.0, 0.05)
     assert config.training.ema > 0
-    small = recipes.get("swe/spectral-transformer-local:small")
+    small = recipes.get("swe/spectral-transformer-local-stable:small")
     assert small.model.bandlimit == 21

@@ -44,7 +44,10 @@ RECIPES: dict[str, Recipe] = {
         *_table("depth", ROWS, tables.depth),
         *_table("forecast", ROWS, tables.forecast),
         Recipe("swe/linear", "Linear, a matrix a degree", tables.linear_water),
-        Recipe("swe/spectral-transformer-local", _SPECTRAL, tables.stable_water),
+        Recipe("swe/spectral-transformer-local", _SPECTRAL, tables.spectral_water),
+        Recipe(
+            "swe/spectral-transformer-local-stable", f"{_SPECTRAL}, stable", tables.stable_water
+        ),
         Recipe("forecast/linear", "Linear, a matrix a degree", tables.linear_forecast),
         Recipe("forecast/spectral-transformer-local", _SPECTRAL, tables.spectral_forecast),
     )

@@ -46,20 +46,27 @@ def linear_water(size: str) -> RunConfig:
     return RunConfig(task, LinearConfig(lmax=lmax), replace(training, epochs=0))
 
 
-def stable_water(size: str) -> RunConfig:
-    """As many steps as the paper's, so that the forecast can follow itself: the output has the
-    data's truncation and means, inputs are of every age to ten days with noise on them, and in the
-    last third samples are followed for up to eight leads.
+def spectral_water(size: str) -> RunConfig:
+    """As many steps as the paper's. The network adds to a linear map, and the output has the data's
+    truncation and means.
     """
     task, training = _water(size)
     lmax: int = task.data.resolved()["lmax"]
     model = TransformerConfig(skip="spectral", skip_lmax=lmax, bandlimit=lmax, keep_mean=True)
-    unroll = (0.4, 0.3, 0.2, 0.1)
-    task = replace(task, ages=10.0, noise=0.05, unroll=unroll, unroll_from=2 / 3)
     training = replace(
         training, batch=4, learning_rate=2e-3, schedule="cosine", clip=1.0, ema=0.995
     )
     return RunConfig(task, scaled(model, size), training)
+
+
+def stable_water(size: str) -> RunConfig:
+    """The same, so that the forecast can follow itself: inputs are of every age to ten days with
+    noise on them, and in the last third samples are followed for up to eight leads.
+    """
+    run = spectral_water(size)
+    unroll = (0.4, 0.3, 0.2, 0.1)
+    task = replace(run.task, ages=10.0, noise=0.05, unroll=unroll, unroll_from=2 / 3)
+    return replace(run, task=task)
 
 
 def segmentation(row: Row, size: str) -> RunConfig:
