@@ -10,6 +10,7 @@ import resource
 import statistics
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -142,38 +143,47 @@ def _cell(values: np.ndarray) -> str:
 
 def steps(pipe: Any, rank: int | None, store: str) -> None:
     """A process that does a training step for each message, and says how long it took and what its
-    memory was at most; for None, what it is without a model.
+    memory was at most; first, what that is when all has been imported, by a step of a tiny model.
     """
     import torch.distributed as dist
     from torch.distributed.device_mesh import init_device_mesh
+
+    torch.set_num_threads(2 if rank is None else 1)
+    torch.manual_seed(0)
+    mesh = None
+    if rank is not None:
+        dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
+        mesh = init_device_mesh("cpu", (2,))
+    training_step(TransformerConfig(width=8, depth=1, local=True), "gauss:12x24", mesh)()
+    pipe.send(_peak())
+    step = training_step(CONFIG, MEASURED, mesh)
+    while pipe.recv() is not None:
+        began = time.perf_counter()
+        step()
+        pipe.send((1e3 * (time.perf_counter() - began), _peak()))
+
+
+def training_step(config: TransformerConfig, name: str, mesh: Any) -> Callable[[], None]:
     from torch.nn.parallel import DistributedDataParallel
 
     from spherule.distributed import Shards
     from spherule.objectives import squared_l2
 
-    torch.set_num_threads(2 if rank is None else 1)
-    torch.manual_seed(0)
-    if rank is not None:
-        dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
-        mesh = init_device_mesh("cpu", (2,))
-    pipe.send(_peak())
-    if pipe.recv() is None:
-        return
-    place: Any = Grid.from_name(MEASURED)
-    model: torch.nn.Module = Transformer(CONFIG, place, FIELDS, FIELDS)
-    if rank is not None:
+    place: Any = Grid.from_name(name)
+    model: torch.nn.Module = Transformer(config, place, FIELDS, FIELDS)
+    if mesh is not None:
         place = Shards(place, mesh)
         model = DistributedDataParallel(model.on(place))  # type: ignore[operator]
     optimizer = torch.optim.Adam(model.parameters(), 1e-3)
     x, y = torch.randn(2, 1, FIELDS, *place.shape)
-    while True:
-        began = time.perf_counter()
+    ranks = 1 if mesh is None else 2
+
+    def step() -> None:
         optimizer.zero_grad()
-        (squared_l2(model(x), y, place).mean() * (1 if rank is None else 2)).backward()
+        (squared_l2(model(x), y, place).mean() * ranks).backward()
         optimizer.step()
-        pipe.send((1e3 * (time.perf_counter() - began), _peak()))
-        if pipe.recv() is None:
-            return
+
+    return step
 
 
 def _peak() -> float:

@@ -94,28 +94,31 @@ def unlike(mesh: Any, what: str) -> None:
     layer(torch.randn(batch, 4, *shards.shape, dtype=dtype))
 
 
-def compiled_error(mesh: Any, name: str) -> tuple[float, float, int]:
-    """Of values and of gradients of a compiled model, against the same without; and exchanges."""
+def compiled_error(mesh: Any, name: str, skip: str) -> tuple[float, float, list[int]]:
+    """Of values and of gradients of a compiled model, against the same without; and how often both
+    exchange.
+    """
     torch.manual_seed(0)
     shards = Shards(Grid.from_name(name), mesh)
-    config = {"local": True, "skip": "spectral", "bandlimit": 3, "keep_mean": True}
-    model = layers.transformer(shards.grid, **config).on(shards)
+    model = layers.transformer(shards.grid, local=True, skip=skip, keep_mean=True).on(shards)
     nn_init(model)
     x, y = torch.randn(2, 2, 3, *shards.shape), torch.randn(2, 2, *shards.shape)
-    found = []
-    with counted() as traffic:
-        for run in (model, torch.compile(model, backend="aot_eager", fullgraph=True)):
-            model.zero_grad()
+    found, exchanges = [], []
+    compiled = torch.compile(model, backend="aot_eager", fullgraph=skip == "identity")
+    for run in (model, compiled):
+        model.zero_grad()
+        with counted() as traffic:
             out = run(x[0])
             objectives.l2(out, y, shards).sum().backward()
-            found.append((out.detach(), [p.grad.clone() for p in model.parameters()]))
+        exchanges.append(len(traffic.exchanges))
+        found.append((out.detach(), [p.grad.clone() for p in model.parameters()]))
     (a, da), (b, db) = found
     gradient = max((u - v).abs().max() for u, v in zip(da, db, strict=True))
     largest = max(u.abs().max() for u in da)
     return (
         ((a - b).abs().max() / a.abs().max()).item(),
         (gradient / largest).item(),
-        len(traffic.exchanges),
+        exchanges,
     )
 
 

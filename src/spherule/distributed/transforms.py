@@ -8,6 +8,7 @@ from itertools import chain, pairwise
 
 import torch
 from torch import Tensor
+from torch._compile import _disable_dynamo
 
 from spherule import ops
 from spherule.distributed.collectives import hand_back, hand_out
@@ -24,6 +25,12 @@ def sht(u: Tensor, place: Place, lmax: int) -> Tensor:
     """Coefficients of a rank's own orders, of a field (..., *place.shape)."""
     if isinstance(place, Grid):
         return multilinear(sht_operator, (u,), place.name, lmax)
+    return _sht(u, place, lmax)
+
+
+# Compiled programs call these as they are: their tables are made by numpy, and kept.
+@_disable_dynamo
+def _sht(u: Tensor, place: Shards, lmax: int) -> Tensor:
     orders = torch.view_as_real(to_orders(u, place.part, lmax))
     mine = orders[..., _all_orders(place, lmax, u.device), :]
     rings = hand_out(mine, mine.ndim - 2, mine.ndim - 3, *_where(place, lmax))
@@ -36,6 +43,11 @@ def isht(coeffs: Tensor, place: Place) -> Tensor:
     """The field of coefficients: the inverse of `sht`."""
     if isinstance(place, Grid):
         return multilinear(isht_operator, (coeffs,), place.name)
+    return _isht(coeffs, place)
+
+
+@_disable_dynamo
+def _isht(coeffs: Tensor, place: Shards) -> Tensor:
     lmax = coeffs.shape[-3] - 1
     table = _synthesis_of(place, lmax, coeffs.dtype, coeffs.device)
     rings = torch.view_as_real(_contract(table.mT, torch.view_as_complex(coeffs)))
