@@ -89,6 +89,7 @@ bench: $(SETUP) $(VENV)/.peer
 	$(BIN)/python benchmarks/models.py
 	$(BIN)/python benchmarks/shallow_water.py
 	$(BIN)/python benchmarks/rooms.py
+	$(BIN)/python benchmarks/distributed.py
 
 # The site, in build/docs/html. Tutorials are run; a broken link or a public name without docs is an error.
 docs: $(SETUP) $(VENV)/.docs

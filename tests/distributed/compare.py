@@ -2,6 +2,7 @@
 each rank.
 """
 
+import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -49,6 +50,30 @@ def layer_and_inputs(case: Case) -> tuple[nn.Module, list[Grid], list[Tensor]]:
         for grid, n in zip(grids, case.channels, strict=False)
     ]
     return layer, grids, inputs
+
+
+def rounding(mesh: object, case: Case) -> dict[str, tuple[float, float]]:
+    """In float32: errors of values and input gradients against the same layer in float64, of the
+    whole and of the ranks.
+    """
+    layer, grids, inputs = layer_and_inputs(case)
+    shards = [Shards(grid, mesh, case.balance) for grid in grids]
+    local = layer.on(*shards[: case.places])
+    exact = copy.deepcopy(layer).double()
+    precise = [x.detach().double().requires_grad_() for x in inputs]
+    truth, serial = exact(*precise), layer(*inputs)
+    parts = [
+        s.scatter(x.detach()).clone().requires_grad_() for s, x in zip(shards, inputs, strict=False)
+    ]
+    out = next(s for s in reversed(shards) if s.grid.shape == truth.shape[2:])
+    y, gradient = local(*parts), torch.randn_like(truth)
+    true_pull = torch.autograd.grad(truth, precise, gradient)
+    pull = torch.autograd.grad(serial, inputs, gradient.float())
+    pulled = torch.autograd.grad(y, parts, out.scatter(gradient.float()))
+    errors = {"value": (_error(serial, truth), _error(out.gather(y.detach()), truth))}
+    for i, (s, true, whole, part) in enumerate(zip(shards, true_pull, pull, pulled, strict=False)):
+        errors[f"input {i}"] = (_error(whole, true), _error(s.gather(part), true))
+    return errors
 
 
 def compare(mesh: object, case: Case) -> dict[str, object]:

@@ -8,7 +8,18 @@ from pathlib import Path
 from typing import Any
 
 WORKERS = 4
-PATIENCE = 40
+PATIENCE = 240
+"""Seconds that an answer may take, and twice what ranks wait for each other: some machines are
+busy."""
+
+
+def processes() -> Any:
+    """Where the system can fork, what processes import is imported once for all of them."""
+    can_fork = "forkserver" in multiprocessing.get_all_start_methods()
+    context = multiprocessing.get_context("forkserver" if can_fork else "spawn")
+    if can_fork:
+        context.set_forkserver_preload(["tests.distributed.imports"])
+    return context
 
 
 class Failed(Exception):
@@ -21,7 +32,7 @@ class Failed(Exception):
 
 class Pool:
     def __init__(self, store: Path) -> None:
-        context = multiprocessing.get_context("spawn")
+        context = processes()
         self.pipes, self.processes = [], []
         for rank in range(WORKERS):
             here, there = context.Pipe()
@@ -57,7 +68,7 @@ def _work(rank: int, store: str, pipe: Any) -> None:
     import torch.distributed as dist
     from torch.distributed.device_mesh import DeviceMesh
 
-    import tests.conftest  # noqa: F401  (shapes and types are checked here too)
+    import tests.distributed.imports  # noqa: F401
 
     torch.set_num_threads(1)
     dist.init_process_group(

@@ -3,6 +3,7 @@
 from typing import Any
 
 import torch
+from torch.distributed.fsdp import fully_shard
 
 from spherule import Grid, Neighborhood, nn, objectives, ops
 from spherule.distributed import Shards, disk_halo
@@ -82,6 +83,80 @@ def _loss_error(whole: Any, part: Any, x: torch.Tensor, shards: Shards) -> float
     )
     gradient = (shards.gather(mine_dx) - dx).abs().max() / dx.abs().max()
     return max(((got - expected).abs() / expected).max().item(), gradient.item())
+
+
+def unlike(mesh: Any, what: str) -> None:
+    """Fields that do not fit together, though each fits its rank: must raise on every rank."""
+    shards = Shards(Grid.gauss(8, 16), mesh)
+    batch = 2 + (what == "batch" and shards.rank == 1)
+    dtype = torch.float64 if what == "precision" and shards.rank == 1 else torch.float32
+    layer = nn.SphericalAttention(4, shards.grid, cutoff=0.8).on(shards).to(dtype)
+    layer(torch.randn(batch, 4, *shards.shape, dtype=dtype))
+
+
+def compiled_error(mesh: Any, name: str, skip: str) -> tuple[float, float, list[int]]:
+    """Of values and of gradients of a compiled model, against the same without; and how often both
+    exchange.
+    """
+    torch.manual_seed(0)
+    shards = Shards(Grid.from_name(name), mesh)
+    model = layers.transformer(shards.grid, local=True, skip=skip, keep_mean=True).on(shards)
+    nn_init(model)
+    x, y = torch.randn(2, 2, 3, *shards.shape), torch.randn(2, 2, *shards.shape)
+    found, exchanges = [], []
+    compiled = torch.compile(model, backend="aot_eager", fullgraph=skip == "identity")
+    for run in (model, compiled):
+        model.zero_grad()
+        with counted() as traffic:
+            out = run(x[0])
+            objectives.l2(out, y, shards).sum().backward()
+        exchanges.append(len(traffic.exchanges))
+        found.append((out.detach(), [p.grad.clone() for p in model.parameters()]))
+    (a, da), (b, db) = found
+    gradient = max((u - v).abs().max() for u, v in zip(da, db, strict=True))
+    largest = max(u.abs().max() for u in da)
+    return (
+        ((a - b).abs().max() / a.abs().max()).item(),
+        (gradient / largest).item(),
+        exchanges,
+    )
+
+
+def fully_sharded_errors(mesh: Any, name: str) -> dict[str, float]:
+    """Of values and gradients of a model on shards whose Parameters are sharded too."""
+    torch.manual_seed(0)
+    grid = Grid.from_name(name)
+    shards = Shards(grid, mesh)
+    model = layers.transformer(grid, local=True)
+    nn_init(model)
+    x, y = torch.randn(2, 3, *grid.shape), torch.randn(2, 2, *grid.shape)
+    out = model(x)
+    objectives.l2(out, y, grid).sum().backward()
+    expected = {n: p.grad.clone() for n, p in model.named_parameters()}
+    model.zero_grad()
+    local = model.on(shards)
+    for block in local.blocks:
+        fully_shard(block, mesh=mesh)
+    fully_shard(local, mesh=mesh)
+    part = local(shards.scatter(x))
+    # Gradients are averaged over ranks, but add up over those that share a sample.
+    (objectives.l2(part, shards.scatter(y), shards).sum() * shards.ranks).backward()
+    size = max(g.abs().max() for g in expected.values())
+    errors = {
+        n: ((p.grad.full_tensor() - expected[n]).abs().max() / size).item()
+        for n, p in local.named_parameters()
+    }
+    errors["value"] = ((shards.gather(part.detach()) - out).abs().max() / out.abs().max()).item()
+    errors["share"] = sum(p.to_local().numel() for p in local.parameters()) / sum(
+        p.numel() for p in local.parameters()
+    )
+    return errors
+
+
+def nn_init(model: Any) -> None:
+    """Nothing is 0, so that nothing is hidden."""
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.2)
 
 
 def refused(mesh: Any, what: str) -> None:

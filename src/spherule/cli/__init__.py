@@ -47,11 +47,17 @@ def main() -> None:
     except BrokenPipeError:  # as in `spherule list | head`: nobody reads any more
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (ValueError, OSError, FloatingPointError, MemoryError) as error:
-        sys.exit(f"spherule: {error}")
+        sys.exit(f"spherule: {_rank()}{error}")
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("spherule"):
             raise
         sys.exit(f"spherule: {error}")
+
+
+def _rank() -> str:
+    """Which process speaks, where torchrun has started several."""
+    several = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    return f"rank {os.environ['RANK']}: " if several else ""
 
 
 def _run(arguments: list[str]) -> None:

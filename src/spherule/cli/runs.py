@@ -1,5 +1,7 @@
 """Commands on runs: list, evaluate, predict, rollout, compare, report, publish."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -10,9 +12,21 @@ from rich.markup import escape
 from rich.table import Table
 
 from spherule import recipes
-from spherule.runs import Run, RunDirectory, evaluate, predict, publish, roll_out, score
+from spherule.runs import Run, RunDirectory, Scores, evaluate, predict, publish, roll_out, score
 from spherule.runs.scores import FORECASTS
 from spherule.tasks.fields import FieldConfig
+from spherule.train import ranks
+
+
+@contextmanager
+def together(device: str) -> Iterator[bool]:
+    """Processes under torchrun as one group; whether this is the one that speaks."""
+    with ranks.process_group(ranks.choose_device(device)) as (rank, _):
+        yield rank == 0
+
+
+def mute(text: str) -> None:
+    """For the others."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +64,19 @@ class Evaluate:
     """auto, cpu, cuda, cuda:1 ..."""
 
     def run(self) -> None:
+        with together(self.device) as first:
+            self._run(first)
+
+    def _run(self, first: bool) -> None:
         run = Run.open(self.directory, which=self.checkpoint)
-        result = evaluate(run, samples=self.samples, device=self.device)
+        result = evaluate(
+            run, samples=self.samples, device=self.device, log=print if first else mute
+        )
+        scores = None
+        if isinstance(run.config.task, FieldConfig):
+            scores = score(run, samples=self.samples, device=self.device)
+        if not first:
+            return
         table = Table(box=None, pad_edge=False)
         for heading in (f"{run.name}, step {result['step']}", "mean", "deviation over samples"):
             table.add_column(heading)
@@ -61,11 +86,10 @@ class Evaluate:
         Console(soft_wrap=True).print(table, highlight=False)
         count = result["test"]["loss"]["count"]
         print(f"over {count} samples; wrote {run.directory.evaluation}")
-        if isinstance(run.config.task, FieldConfig):
-            self._score(run)
+        if scores is not None:
+            self._show(run, scores)
 
-    def _score(self, run: Run) -> None:
-        result = score(run, samples=self.samples, device=self.device)
+    def _show(self, run: Run, result: Scores) -> None:
         table = Table(box=None, pad_edge=False)
         for heading in ("", "forecast", "RMSE ↓", "bias", "ACC ↑", "detail"):
             table.add_column(heading)
@@ -101,9 +125,10 @@ class Predict:
     """auto, cpu, cuda, cuda:1 ..."""
 
     def run(self) -> None:
-        run = Run.open(self.directory)
-        predict(run, self.input, self.output, steps=self.steps, device=self.device)
-        print(f"wrote {self.output}")
+        with together(self.device) as first:
+            run, log = Run.open(self.directory), print if first else mute
+            predict(run, self.input, self.output, steps=self.steps, device=self.device, log=log)
+            log(f"wrote {self.output}")
 
 
 @dataclass(frozen=True)
@@ -123,8 +148,11 @@ class RollOut:
     def run(self) -> None:
         from spherule.report.rollout import draw_rollout
 
-        run = Run.open(self.directory)
-        result = roll_out(run, self.hours, samples=self.samples, device=self.device)
+        with together(self.device) as first:
+            run, log = Run.open(self.directory), print if first else mute
+            result = roll_out(run, self.hours, samples=self.samples, device=self.device, log=log)
+        if not first:
+            return
         if result.hours.size < result.leads:
             print(
                 f"the forecast ceased to be finite after {result.hours.size} of {result.leads} "

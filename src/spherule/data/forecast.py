@@ -1,5 +1,6 @@
 """Users' own fields as samples: states, and states a lead later."""
 
+import copy
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,6 +15,7 @@ from spherule.data.field_files import Source, choose, member_axis, named, open_f
 from spherule.data.layout import Layout
 from spherule.data.statistics import Statistics
 from spherule.data.times import Lead, span, stamps, text, time_axis
+from spherule.distributed import Shards
 from spherule.grids import Grid
 
 if TYPE_CHECKING:
@@ -66,6 +68,14 @@ class ForecastDataset(Dataset[tuple[Tensor, ...]]):
             open_fields(source), self.layout, static, self.name, static_statistics
         )
         self.statistics = self._measure() if statistics is None else statistics
+
+    def on(self, shards: Shards) -> "ForecastDataset":
+        """The same samples, of which only a rank's own rings are read."""
+        part = copy.copy(self)
+        part.layout = self.layout.part(shards.rings)
+        part.grid = part.layout.grid
+        part.static = None if self.static is None else shards.scatter(self.static)
+        return part
 
     @property
     def seconds(self) -> float:

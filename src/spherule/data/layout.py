@@ -5,7 +5,7 @@ the grid that `Grid.match` recognises, and go back into the user's own.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -29,6 +29,8 @@ class Layout:
     dims: tuple[str, ...]
     match: Match
     target: Grid | None = None
+    rings: tuple[int, int] | None = None
+    """That are read, from one to another without the last; by default all."""
 
     @classmethod
     def of(
@@ -64,13 +66,22 @@ class Layout:
     @property
     def grid(self) -> Grid:
         """That fields are read on."""
-        return self.target or self.match.grid
+        grid = self.target or self.match.grid
+        return grid if self.rings is None else grid.part(*self.rings)
+
+    def part(self, rings: slice) -> "Layout":
+        """Some rings of it: no others are read, unless fields come from another grid."""
+        return replace(self, rings=rings.indices(self.grid.nrings)[:2])
 
     def read(self, variable: "xr.DataArray") -> NDArray[np.float32]:
         """A variable as (*other dimensions, *grid.shape)."""
         lacking = [d for d in self.dims if d not in variable.dims]
         if lacking:
             raise ValueError(f"{variable.name} has dimensions {variable.dims}, not {self.dims}")
+        match = self.match
+        if self.rings is not None and self.target is None:
+            where, match = match.part(*self.rings)
+            variable = variable.isel(dict(zip(self.dims, where, strict=True)))
         values = variable.transpose(..., *self.dims).values
         with np.errstate(over="ignore"):  # what float32 can't hold is refused as infinite
             single = np.ascontiguousarray(values, dtype=np.float32)
@@ -80,8 +91,15 @@ class Layout:
                 f"{variable.name} has {count} infinite values of {single.size}, or beyond float32's"
                 " range; mark them as missing, or mend them"
             )
-        mine = self.match.to_grid(single)
-        return mine if self.target is None else _resampled(mine, self.match.grid, self.target)
+        mine = match.to_grid(single)
+        if self.target is None:
+            return mine
+        there = _resampled(mine, self.match.grid, self.target)
+        if self.rings is None:
+            return there
+        if self.target.regular:
+            return there[..., slice(*self.rings), :]
+        return there[..., self.target.points(*self.rings)]
 
     def unread(self, values: NDArray[np.float32], dims: Sequence[str]) -> NDArray[np.float32]:
         """The inverse: values (*others, *grid.shape) in the user's order of points, as `dims`."""

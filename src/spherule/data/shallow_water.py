@@ -5,6 +5,7 @@ aligned and of fixed size, because the rounding of a matrix product depends on i
 thread, because it depends on that too. Parallel are the workers of a DataLoader.
 """
 
+import copy
 import itertools
 import math
 import operator
@@ -21,6 +22,7 @@ from torch.utils.data import Dataset
 
 from spherule import checks
 from spherule.data.statistics import Statistics
+from spherule.distributed import Shards
 from spherule.grids import Grid
 from spherule.grids.serial import as_grid
 from spherule.pde.initial_states import Preset, preset_named, random_states
@@ -125,6 +127,14 @@ class ShallowWaterDataset(Dataset[tuple[Tensor, ...]]):
         self._draw(0, 0)  # bad configurations are refused here, not in a worker
         self.statistics = self._measure() if statistics is None else statistics
 
+    def on(self, shards: Shards) -> "ShallowWaterDataset":
+        """The same samples, but for rounding, on a rank's own rings: the states are followed as
+        coefficients, which are of the whole sphere.
+        """
+        part = copy.copy(self)
+        part.grid, part._last = shards.part, None
+        return part
+
     def __getitem__(self, index: int) -> tuple[Tensor, ...]:
         index = operator.index(index)
         if index < 0:
@@ -150,7 +160,7 @@ class ShallowWaterDataset(Dataset[tuple[Tensor, ...]]):
 
     def _make(self, stream: int, number: int, leads: int) -> Tensor:
         with one_thread(), torch.inference_mode():
-            fields = self.solver.fields(self._follow(stream, number, leads))
+            fields = self.solver.fields(self._follow(stream, number, leads), self.grid)
         return fields.clone()  # out of inference mode
 
     def _follow(self, stream: int, number: int, leads: int) -> Tensor:

@@ -5,6 +5,7 @@ anew would cost days a sample, so a few trajectories are followed all the way, k
 and give many samples each, until newer ones take their place.
 """
 
+import copy
 import math
 from collections import OrderedDict
 
@@ -21,6 +22,7 @@ from spherule.data.shallow_water import (
     one_thread,
 )
 from spherule.data.statistics import Statistics
+from spherule.distributed import Shards
 
 RECENT = 8
 """Blocks of trajectories that samples are drawn from at any time."""
@@ -51,6 +53,12 @@ class AgedShallowWater(Dataset[tuple[Tensor, ...]]):
         self.windows = BLOCK * max(self.oldest // LEADS_A_SAMPLE, 1)
         self._blocks: OrderedDict[int, Tensor] = OrderedDict()
 
+    def on(self, shards: Shards) -> "AgedShallowWater":
+        """The same samples, but for rounding, on a rank's own rings."""
+        part = copy.copy(self)
+        part.grid = shards.part
+        return part
+
     def __getitem__(self, index: int) -> tuple[Tensor, ...]:
         if index < 0:
             raise IndexError(f"index={index}: samples are counted from 0 and have no end")
@@ -63,7 +71,7 @@ class AgedShallowWater(Dataset[tuple[Tensor, ...]]):
         age = int((self.oldest + 2) ** draw.random()) - 1
         window = self._block(number)[place, age : age + self._starts.leads + 1]
         with one_thread(), torch.inference_mode():
-            fields = self._starts.solver.fields(window)
+            fields = self._starts.solver.fields(window, self.grid)
         return tuple(self.statistics.normalise(fields.clone(), self.grid))
 
     def _block(self, number: int) -> Tensor:

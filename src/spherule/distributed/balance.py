@@ -1,5 +1,9 @@
 """Which rings a rank owns: runs of rings, as even as whole rings allow."""
 
+from functools import lru_cache
+from itertools import pairwise
+from typing import Literal, TypeAlias
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,6 +14,23 @@ WINDOW = 7
 """Cells across the disks whose pairs are counted as work: the models' own default."""
 
 
+Runs: TypeAlias = tuple[tuple[int, int], ...]
+"""For each rank the rings from one to another, without the last."""
+Balance: TypeAlias = Literal["work", "points"]
+
+
+def balanced_runs(
+    grid: Grid, ranks: int, balance: Balance = "work", cutoff: float | None = None
+) -> Runs:
+    """The rings of all ranks."""
+    if balance == "work":
+        work = ring_work(grid, grid.cutoff(WINDOW) if cutoff is None else cutoff)
+    else:
+        work = grid.nphi.astype(np.float64)
+    return tuple(pairwise(even_runs(work, ranks)))
+
+
+@lru_cache(16)
 def ring_work(grid: Grid, cutoff: float) -> NDArray[np.float64]:
     """Pairs of queries and keys of each ring of queries, with disks of this radius."""
     table = disk_table(grid, grid, cutoff, 0.0)

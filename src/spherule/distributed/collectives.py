@@ -23,6 +23,7 @@ def hand_out(
     spans = _spans(give)
     shape = list(x.shape)
     shape[split] = spans[peers.rank()][1] - spans[peers.rank()][0]
+    _require_alike(x, (split, join), peers)
     pieces = [x.narrow(split, a, b - a) for a, b in spans]
     shapes = [[*shape[:join], n, *shape[join + 1 :]] for n in take]
     return torch.cat(_exchanged(pieces, shapes, peers), join)
@@ -37,6 +38,7 @@ def hand_back(
     """
     peers = _group(group)
     spans = _spans(give)
+    _require_alike(y, (split, join), peers)
     starts = [0, *accumulate(take)]
     shape = list(y.shape)
     shape[join] = take[peers.rank()]
@@ -65,6 +67,25 @@ def _group(name: str) -> dist.ProcessGroup:
 
 def _spans(give: list[int]) -> list[tuple[int, int]]:
     return list(zip(give[::2], give[1::2], strict=True))
+
+
+def _require_alike(x: Tensor, apart: tuple[int, int], peers: dist.ProcessGroup) -> None:
+    """All ranks have fields of one batch, number of channels and precision, or all raise. Gloo
+    itself would end the process, or take what it gets; NCCL waits for its time-out.
+    """
+    if x.device.type != "cpu" or peers.size() == 1:
+        return
+    shape = [size for dim, size in enumerate(x.shape) if dim not in apart]
+    mine = torch.tensor([math.prod(shape), x.element_size()])
+    ranks = [torch.empty_like(mine) for _ in range(peers.size())]
+    dist.all_gather(ranks, mine, group=peers)
+    if any(not torch.equal(theirs, mine) for theirs in ranks):
+        counts, sizes = torch.stack(ranks).T.tolist()
+        raise ValueError(
+            f"rank {peers.rank()} has fields of shape {tuple(x.shape)} and {x.dtype}, others have "
+            f"not: at each point there are {counts} numbers of {sizes} bytes, rank by rank; batch, "
+            "channels and precision must be the same on all ranks"
+        )
 
 
 def _exchanged(

@@ -1,14 +1,14 @@
 """What a rank's own points need of others': a run of rings around them, in one exchange."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
-import torch
-from jaxtyping import Float
 from torch import Tensor
 
+from spherule.distributed.balance import Runs
 from spherule.distributed.collectives import hand_out
-from spherule.distributed.shards import Place, Runs, Shards, point_runs, whole
+from spherule.distributed.shards import Place, Shards, point_runs, whole
 from spherule.geometry.arcs import RIM
 from spherule.grids import Grid
 
@@ -41,41 +41,37 @@ class Halo:
         dim %= x.ndim
         return hand_out(x, dim, dim, *self._where)
 
-    def of_both(
-        self, k: Float[Tensor, "batch heads points dim"], v: Float[Tensor, "batch heads points dv"]
-    ) -> tuple[Tensor, Tensor]:
-        """Of keys and values in one exchange."""
-        if self._where is None:
-            return k, v
-        seen_k, seen_v = self(torch.cat([k, v], -1), 2).split([k.shape[-1], v.shape[-1]], -1)
-        return seen_k, seen_v
+    @property
+    def exchanges(self) -> bool:
+        """Whether there are ranks to exchange with."""
+        return self._where is not None
 
 
 def disk_halo(source: Place, target: Place, radius: float | None) -> Halo:
     """All within a radius of the target's points; None is the whole sphere."""
-
-    def around(north: float, south: float) -> tuple[int, int]:
-        theta = whole(source).theta
-        if radius is None:
-            return 0, theta.size
-        # One ring too many is no harm, one too few is.
-        reach = radius + 2 * RIM
-        first = int(np.searchsorted(theta, north - reach, side="left"))
-        return first, int(np.searchsorted(theta, south + reach, side="right"))
-
-    return _halo(source, target, around)
+    return _halo(source, target, partial(rings_within, whole(source), radius))
 
 
 def ring_halo(source: Place, target: Place) -> Halo:
     """The rings next to the target's points on either side, and those at the same latitude."""
+    return _halo(source, target, partial(rings_beside, whole(source)))
 
-    def around(north: float, south: float) -> tuple[int, int]:
-        theta = whole(source).theta
-        first = int(np.searchsorted(theta, north, side="left")) - 1
-        last = int(np.searchsorted(theta, south, side="right"))
-        return min(max(first, 0), theta.size - 1), min(last + 1, theta.size)
 
-    return _halo(source, target, around)
+def rings_within(grid: Grid, radius: float | None, north: float, south: float) -> tuple[int, int]:
+    """That are within a radius of the colatitudes from `north` to `south`."""
+    if radius is None:
+        return 0, grid.nrings
+    # One ring too many is no harm, one too few is.
+    reach = radius + 2 * RIM
+    first = int(np.searchsorted(grid.theta, north - reach, side="left"))
+    return first, int(np.searchsorted(grid.theta, south + reach, side="right"))
+
+
+def rings_beside(grid: Grid, north: float, south: float) -> tuple[int, int]:
+    """That are next to the colatitudes from `north` to `south`, or between them."""
+    first = int(np.searchsorted(grid.theta, north, side="left")) - 1
+    last = int(np.searchsorted(grid.theta, south, side="right"))
+    return min(max(first, 0), grid.nrings - 1), min(last + 1, grid.nrings)
 
 
 def _halo(source: Place, target: Place, around: Callable[[float, float], tuple[int, int]]) -> Halo:
@@ -86,9 +82,13 @@ def _halo(source: Place, target: Place, around: Callable[[float, float], tuple[i
         return Halo(source, None)
     if source.mesh != target.mesh:
         raise ValueError(f"{source!r} and {target!r} must be over the same ranks")
-    theta = target.grid.theta
-    needs = [(0, 0) if a == b else around(theta[a], theta[b - 1]) for a, b in target.runs]
-    return Halo(source, tuple(needs))
+    return Halo(source, needed_runs(target.grid, target.runs, around))
+
+
+def needed_runs(grid: Grid, runs: Runs, around: Callable[[float, float], tuple[int, int]]) -> Runs:
+    """The rings around each rank's; an empty run needs none."""
+    theta = grid.theta
+    return tuple((0, 0) if a == b else around(theta[a], theta[b - 1]) for a, b in runs)
 
 
 def _common(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:

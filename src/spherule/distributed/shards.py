@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -13,13 +12,10 @@ from torch import Tensor
 from torch.distributed.device_mesh import DeviceMesh
 
 from spherule import checks
-from spherule.distributed.balance import WINDOW, even_runs, ring_work
+from spherule.distributed.balance import Balance, Runs, balanced_runs
 from spherule.distributed.collectives import hand_out, sum_ranks
 from spherule.grids import Grid
 from spherule.ops.checks import require_points
-
-Runs: TypeAlias = tuple[tuple[int, int], ...]
-"""For each rank the rings from one to another, without the last."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +32,7 @@ class Shards:
 
     grid: Grid
     mesh: DeviceMesh
-    balance: Literal["work", "points"] = "work"
+    balance: Balance = "work"
     cutoff: float | None = None
 
     def __post_init__(self) -> None:
@@ -65,13 +61,7 @@ class Shards:
     @cached_property
     def runs(self) -> Runs:
         """The rings of all ranks."""
-        if self.balance == "work":
-            cutoff = self.grid.cutoff(WINDOW) if self.cutoff is None else self.cutoff
-            work = ring_work(self.grid, cutoff)
-        else:
-            work = self.grid.nphi.astype(np.float64)
-        bounds = even_runs(work, self.ranks)
-        return tuple(pairwise(bounds))
+        return balanced_runs(self.grid, self.ranks, self.balance, self.cutoff)
 
     @cached_property
     def rings(self) -> slice:
@@ -145,6 +135,16 @@ def whole(place: Place) -> Grid:
     return place.grid if isinstance(place, Shards) else place
 
 
+def scattered(field: Tensor, place: Place) -> Tensor:
+    """A rank's own part of a field."""
+    return place.scatter(field) if isinstance(place, Shards) else field
+
+
+def gathered(part: Tensor, place: Place) -> Tensor:
+    """The field of all ranks' parts."""
+    return place.gather(part) if isinstance(place, Shards) else part
+
+
 def area_shares(place: Place) -> NDArray[np.float64]:
     """Quadrature weights of a rank's own points, (points,); those of all ranks add up to 1."""
     return own(place).weights.ravel() / whole(place).weights.sum()
@@ -164,5 +164,5 @@ def agreed(x: Tensor, place: Place) -> Tensor:
 
 def point_runs(grid: Grid, runs: Runs) -> Runs:
     """The points of runs of rings."""
-    ends = np.append(grid.ringstart, grid.size).tolist()
-    return tuple((ends[a], ends[b]) for a, b in runs)
+    points = (grid.points(*run) for run in runs)
+    return tuple((run.start, run.stop) for run in points)

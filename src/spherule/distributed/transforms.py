@@ -3,17 +3,20 @@ colatitudes, with one exchange between. Coefficients are pairs of real numbers, 
 orders only: `[..., l, own orders, 2]`.
 """
 
+import math
 from itertools import chain, pairwise
 
 import torch
 from torch import Tensor
+from torch._compile import _disable_dynamo
 
+from spherule import ops
 from spherule.distributed.collectives import hand_back, hand_out
-from spherule.distributed.shards import Place, Shards
-from spherule.geometry.transforms import SCALAR
+from spherule.distributed.shards import Place, Shards, summed
+from spherule.geometry.transforms import SCALAR, continued_analysis
 from spherule.grids import Grid
 from spherule.ops.forward_mode import multilinear
-from spherule.ops.sht import _analysis, _contract, _synthesis, to_orders, to_points
+from spherule.ops.sht import _contract, to_orders, to_points
 from spherule.ops.sht_operators import isht_operator, sht_operator
 from spherule.ops.tables import table
 
@@ -22,6 +25,12 @@ def sht(u: Tensor, place: Place, lmax: int) -> Tensor:
     """Coefficients of a rank's own orders, of a field (..., *place.shape)."""
     if isinstance(place, Grid):
         return multilinear(sht_operator, (u,), place.name, lmax)
+    return _sht(u, place, lmax)
+
+
+# Compiled programs call these as they are: their tables are made by numpy, and kept.
+@_disable_dynamo
+def _sht(u: Tensor, place: Shards, lmax: int) -> Tensor:
     orders = torch.view_as_real(to_orders(u, place.part, lmax))
     mine = orders[..., _all_orders(place, lmax, u.device), :]
     rings = hand_out(mine, mine.ndim - 2, mine.ndim - 3, *_where(place, lmax))
@@ -34,6 +43,11 @@ def isht(coeffs: Tensor, place: Place) -> Tensor:
     """The field of coefficients: the inverse of `sht`."""
     if isinstance(place, Grid):
         return multilinear(isht_operator, (coeffs,), place.name)
+    return _isht(coeffs, place)
+
+
+@_disable_dynamo
+def _isht(coeffs: Tensor, place: Shards) -> Tensor:
     lmax = coeffs.shape[-3] - 1
     table = _synthesis_of(place, lmax, coeffs.dtype, coeffs.device)
     rings = torch.view_as_real(_contract(table.mT, torch.view_as_complex(coeffs)))
@@ -42,6 +56,16 @@ def isht(coeffs: Tensor, place: Place) -> Tensor:
     orders = hand_back(rings, split, join, give, take, lmax + 1, group)
     back = _all_orders(place, lmax, coeffs.device).argsort()
     return to_points(torch.view_as_complex(orders[..., back, :].contiguous()), place.part)
+
+
+def power_spectrum(u: Tensor, place: Place, lmax: int) -> Tensor:
+    """C_l of the whole field, on all ranks: as `ops.power_spectrum`."""
+    if isinstance(place, Grid):
+        return ops.power_spectrum(ops.sht(u, place, lmax))
+    signs = torch.tensor([1 if m == 0 else 2 for m in _own_orders(place, lmax)]).to(u)
+    power = (sht(u, place, lmax).square().sum(-1) * signs).sum(-1)
+    degrees = torch.arange(lmax + 1, dtype=u.dtype, device=u.device)
+    return summed(power, place) / (2 * degrees + 1)
 
 
 def order_runs(lmax: int, ranks: int) -> list[list[int]]:
@@ -73,10 +97,16 @@ def _own_orders(shards: Shards, lmax: int) -> list[int]:
 def _analysis_of(
     shards: Shards, lmax: int, dtype: torch.dtype, device: torch.device
 ) -> tuple[Tensor, Tensor]:
-    table, weights = _analysis(SCALAR, shards.grid, lmax, dtype, device)
-    return table[_own_orders(shards, lmax)], weights
+    """As `ops.sht` has them, of a rank's own orders: the others' are not kept."""
+    grid, table = shards.grid, continued_analysis(SCALAR, shards.grid, lmax)
+    if table is None:
+        weights = torch.tensor(grid.ring_weights, dtype=dtype, device=device)
+        return _synthesis_of(shards, lmax, dtype, device), weights
+    cell = torch.full((grid.nrings,), 2 * math.pi / grid.shape[1], dtype=dtype, device=device)
+    return torch.from_numpy(table[_own_orders(shards, lmax)]).to(device, dtype), cell
 
 
 @table(maxsize=24)
 def _synthesis_of(shards: Shards, lmax: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    return _synthesis(SCALAR, shards.grid, lmax, dtype, device)[_own_orders(shards, lmax)]
+    values = SCALAR.values(lmax, shards.grid.theta)[_own_orders(shards, lmax)]
+    return torch.from_numpy(values).to(device, dtype)

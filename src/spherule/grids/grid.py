@@ -230,7 +230,7 @@ class Grid:
     def part(self, start: int, stop: int) -> "Grid":
         """Rings `start` to `stop`, without the last: a grid again, of a part of the sphere, which
         may be empty. Its fields are `field[..., start:stop, :]` where the grid is regular, else
-        runs of points; all rings are the grid itself.
+        `field[..., grid.points(start, stop)]`; all rings are the grid itself.
         """
         if not 0 <= start <= stop <= self.nrings:
             raise ValueError(f"start={start}, stop={stop}: expected rings of {self!r}")
@@ -248,6 +248,11 @@ class Grid:
             f"{self.name}[{start}:{stop}]",
             self,
         )
+
+    def points(self, start: int, stop: int) -> slice:
+        """Where the points of rings `start` to `stop`, without the last, are among all."""
+        ends = [*self.ringstart.tolist(), self.size]
+        return slice(ends[start], ends[stop])
 
     @property
     def nrings(self) -> int:

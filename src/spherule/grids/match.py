@@ -3,7 +3,7 @@ order.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -59,6 +59,22 @@ class Match:
         if self.cyclic:
             columns = np.append(columns, columns[0])
         return u[..., rows[:, None], columns]
+
+    def part(self, start: int, stop: int) -> "tuple[tuple[slice | NDArray[np.int64], ...], Match]":
+        """Where in the user's arrays rings `start` to `stop` of the grid are, along each axis, and
+        how what is taken from there lies on them.
+        """
+        grid = self.grid.part(start, stop)
+        if self.order is None:
+            rows = self.grid.nrings
+            there = slice(rows - stop, rows - start) if self.flip else slice(start, stop)
+            return (there, slice(None)), replace(self, grid=grid)
+        mine = self.order[self.grid.points(start, stop)]
+        points = np.sort(mine)
+        match = replace(self, grid=grid, order=np.searchsorted(points, mine))
+        first, last = (int(points[0]), int(points[-1])) if points.size else (0, -1)
+        # A run is read at once, other points one by one.
+        return (slice(first, last + 1) if last - first < points.size else points,), match
 
     def _axes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         nlat, nlon = self.grid.shape

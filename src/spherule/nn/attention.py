@@ -126,7 +126,6 @@ class SphericalAttention(Placed):
             require_points("key_mask", key_mask, own(self.grid))
             key_mask = self.halo(key_mask.flatten(-len(self.grid.shape)))
         q, k, v = self.project(x, context)
-        k, v = self.halo.of_both(k, v)
         if self.neighborhood is None:
             dropout = self.dropout if self.training else 0.0
             y = ops.global_attention(q, k, v, self.halo.seen, key_mask=key_mask, dropout_p=dropout)
@@ -136,7 +135,7 @@ class SphericalAttention(Placed):
 
     def project(self, x: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values (batch, heads, points, dim) of fields (batch, channels,
-        points).
+        points); over ranks, keys and values of all points that a rank sees.
         """
         q, k, v = (split_heads(part, self.heads) for part in self._project(x, context))
         if self.q_norm is not None and self.k_norm is not None:
@@ -164,13 +163,11 @@ class SphericalAttention(Placed):
         return f"{self.grid.name}, heads={self.heads}, {reach}{edge}{cross}"
 
     def _project(self, x: Tensor, context: Tensor | None) -> Iterator[Tensor]:
-        if not self.fused:
-            assert context is not None
-            yield self.q(x)
-            yield from self.kv(context).split(self.widths[1:], dim=1)
-        elif context is None:
+        # With ranks, what is sent and what is kept would be held twice in one tensor with queries.
+        if self.fused and context is None and not self.halo.exchanges:
             yield from self.qkv(x).split(self.widths, dim=1)
-        else:
-            first = self.widths[0]
-            yield self.qkv(x, slice(0, first))
-            yield from self.qkv(context, slice(first, None)).split(self.widths[1:], dim=1)
+            return
+        context, first = x if context is None else context, self.widths[0]
+        yield self.qkv(x, slice(0, first)) if self.fused else self.q(x)
+        kv = self.qkv(context, slice(first, None)) if self.fused else self.kv(context)
+        yield from self.halo(kv).split(self.widths[1:], dim=1)

@@ -77,7 +77,7 @@ class SHT(Placed):
         self.place(grid)
 
     def place(self, grid: Grid) -> None:
-        self.grid = grid
+        self.grid = checks.instance("grid", grid, Grid)
         self.lmax = grid.lmax if self.wanted is None else self.wanted
         if self.lmax > grid.lmax:
             raise ValueError(f"lmax={self.lmax}: {grid!r} tells degrees apart up to {grid.lmax}")
@@ -102,7 +102,7 @@ class ISHT(Placed):
         self.place(grid)
 
     def place(self, grid: Grid) -> None:
-        self.grid = grid
+        self.grid = checks.instance("grid", grid, Grid)
 
     def forward(self, coeffs: Complex[Tensor, "..."]) -> Float[Tensor, "..."]:
         if not coeffs.is_complex() or coeffs.ndim < 2 or coeffs.shape[-1] != coeffs.shape[-2]:

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 
 from spherule.runs.run import Run
+from spherule.train import ranks
 from spherule.train.files import read_json, write_json
 from spherule.train.measure import measure
-from spherule.train.ranks import choose_device
 from spherule.train.task import Log, Task
 
 KEYS = ("step", "columns", "test", "measured_on", "title", "recipe", "parameters")
@@ -25,13 +25,18 @@ def evaluate(
     device: str = "auto",
     log: Log = print,
 ) -> dict[str, Any]:
-    """Measure a run's model on test samples, keep the numbers beside it, and return them."""
-    task = run.task(log) if task is None else task
-    where = choose_device(device)
+    """Measure a run's model on test samples, keep the numbers beside it, and return them.
+
+    Processes under torchrun share each sample.
+    """
+    where = ranks.choose_device(device)
     epochs = {r["step"]: r for r in run.directory.records() if "validation" in r}
     epoch = epochs.get(run.checkpoint.step, {})
-    model = run.model.to(where)
-    values = measure(task, model, "test", samples=samples, batch=batch, device=where).compute()
+    with ranks.process_group(where) as (rank, _):
+        task = run.task(log) if task is None else task
+        task, model = ranks.spread_both(task, run.model.to(where), ranks.whole_mesh(where))
+        measured = measure(task, model, "test", samples=samples, batch=batch, device=where)
+    values = measured.compute()
     result = {
         "recipe": run.name,
         "title": run.config.title,
@@ -50,6 +55,8 @@ def evaluate(
         },
         "test": {name: dataclasses.asdict(value) for name, value in values.items()},
     }
+    if rank != 0:
+        return result
     try:
         write_json(run.directory.evaluation, result)
     except OSError as error:

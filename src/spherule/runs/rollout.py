@@ -7,14 +7,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from spherule import checks, ops
+from spherule import checks
 from spherule.data import Statistics
 from spherule.data.times import span
+from spherule.distributed import Shards, gathered, power_spectrum, summed, whole
 from spherule.grids import Grid
 from spherule.objectives import l2
 from spherule.runs.run import Run
-from spherule.train.batches import first_samples, to_device
-from spherule.train.ranks import choose_device
+from spherule.train import ranks
+from spherule.train.batches import first_samples, on_shards, to_device
 from spherule.train.task import Log
 
 
@@ -48,11 +49,18 @@ def roll_out(
 ) -> Rollout:
     """Follow some test samples, or as many as there are, for so many hours, or as far as the test
     data go. It ends early, with what there is, should the model's fields cease to be finite.
+    Processes under torchrun share each sample.
     """
     checks.integer("samples", samples, low=1)
     checks.number("hours", hours, above=0)
-    where = choose_device(device)
-    task, model = run.task(), run.model.to(where).eval()
+    where = ranks.choose_device(device)
+    with ranks.process_group(where):
+        return _rolled_out(run, hours, samples, where, log)
+
+
+def _rolled_out(run: Run, hours: float, samples: int, where: torch.device, log: Log) -> Rollout:
+    model = run.model.to(where).eval()
+    task, model = ranks.spread_both(run.task(), model, ranks.whole_mesh(where))
     if not task.lead:
         raise ValueError(f"{run.directory.path}: {run.name} is no forecast; nothing to roll out")
     leads = round(hours * 3600 / task.lead)
@@ -65,28 +73,32 @@ def roll_out(
             f"{span(hours * 3600)}; the rollout ends there"
         )
         leads = longest
-    dataset = task.trajectories(leads)
+    dataset, place = task.trajectories(leads), task.grid
+    if isinstance(place, Shards):
+        dataset = on_shards(dataset, place)
     present = samples if task.endless else min(samples, len(dataset))
     start, *truth = to_device(first_samples(dataset, present), where)
     state, predictions = start, []
     for _ in range(leads):
         state = task.step(model, state)
-        if not state.isfinite().all():
+        if summed((~state.isfinite()).sum(), place):
             break
         predictions.append(state)
     truth = [t.nan_to_num(0.0) for t in truth[: len(predictions)]]
     start = start.nan_to_num(0.0)
-    grid = task.grid
 
     def error(forecast: Tensor, target: Tensor) -> Tensor:
-        channels = [l2(f[:, None], t[:, None], grid).mean()
+        channels = [l2(f[:, None], t[:, None], place).mean()
                     for f, t in zip(forecast.unbind(1), target.unbind(1), strict=True)]  # fmt: skip
         return torch.stack(channels)
 
     def spectrum(state: Tensor) -> Tensor:
-        return ops.power_spectrum(ops.sht(state.double(), grid, grid.lmax)).mean(0)
+        return power_spectrum(state.double(), place, grid.lmax).mean(0)
 
-    pairs = list(zip(predictions, truth, strict=True))
+    def first(states: list[Tensor]) -> NDArray[np.float32]:
+        return gathered(torch.stack([s[0] for s in states]).float(), place).cpu().numpy()
+
+    grid, pairs = whole(place), list(zip(predictions, truth, strict=True))
     return Rollout(
         title=run.config.title,
         grid=grid,
@@ -101,8 +113,8 @@ def roll_out(
             "truth": _rows([spectrum(t) for _, t in pairs]),
         },
         frames={
-            "model": _rows([start[0], *(p[0] for p, _ in pairs)]).astype(np.float32),
-            "truth": _rows([start[0], *(t[0] for _, t in pairs)]).astype(np.float32),
+            "model": first([start, *predictions]),
+            "truth": first([start, *truth]),
         },
         statistics=task.statistics,
     )

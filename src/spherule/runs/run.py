@@ -8,6 +8,7 @@ from spherule import checks, tasks
 from spherule.allocator import keep_memory
 from spherule.models import Model, from_pretrained
 from spherule.runs.directory import RunDirectory
+from spherule.train import ranks
 from spherule.train.checkpoint import Checkpoint
 from spherule.train.files import read_json
 from spherule.train.run_config import RunConfig
@@ -63,6 +64,7 @@ class Run:
 
     def task(self, log: Log = print) -> Task:
         """The task with its data."""
-        return self.config.task.open(
-            self.config.training.seed, self.directory.path, metadata=self.metadata, log=log
-        )
+        with ranks.in_turn():  # what a task makes in the directory, the others find there
+            return self.config.task.open(
+                self.config.training.seed, self.directory.path, metadata=self.metadata, log=log
+            )

@@ -15,13 +15,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from spherule import checks, ops
+from spherule import checks
+from spherule.distributed import area_shares, power_spectrum, summed, whole
 from spherule.models import Linear, LinearConfig
 from spherule.optional import require
 from spherule.runs.run import Run
 from spherule.tasks.fields import FieldTask
+from spherule.train import ranks
 from spherule.train.files import write_json
-from spherule.train.ranks import choose_device
 
 CLIMATOLOGY = 256
 """Training targets, evenly spread, that the climatology is the mean of."""
@@ -91,19 +92,28 @@ class Scores:
 @torch.no_grad()
 def score(run: Run, *, samples: int | None = None, batch: int = 4, device: str = "auto") -> Scores:
     """Of a run's model, of the input standing still, of the mean of the training data, and of the
-    best linear map.
+    best linear map. Processes under torchrun share each sample.
     """
-    task: Any = run.task()
-    if not isinstance(task, FieldTask):
+    where = ranks.choose_device(device)
+    with ranks.process_group(where):
+        return _scored(run, samples, batch, where)
+
+
+def _scored(run: Run, samples: int | None, batch: int, where: torch.device) -> Scores:
+    serial: Any = run.task()
+    if not isinstance(serial, FieldTask):
         raise ValueError(f"{run.directory.path}: {run.name} is no forecast; it has no such scores")
-    where = choose_device(device)
-    model = run.model.to(where).eval()
+    linear = Linear(LinearConfig(), serial.grid, serial.in_channels, serial.out_channels)
+    if ranks.is_first():
+        linear.fit(serial.fitting_batches())
+    ranks.agree(linear)
+    mesh = ranks.whole_mesh(where)
+    linear = ranks.spread(linear.to(where).eval(), mesh)
+    task: Any
+    task, model = ranks.spread_both(serial, run.model.to(where).eval(), mesh)
     count = task.test_samples if samples is None else checks.integer("samples", samples, low=1)
     count = min(count, task.test_samples)
     climatology = _climatology(task).to(where)
-    linear = Linear(LinearConfig(), task.grid, task.in_channels, task.out_channels)
-    linear.fit(task.fitting_batches())
-    linear = linear.to(where).eval()
     forecasts: dict[str, Callable[[Tensor], Tensor]] = {
         "model": lambda x: task.step(model, x),
         "persistence": lambda x: x.nan_to_num(0.0),
@@ -129,7 +139,7 @@ class _Sums:
 
     def __init__(self, task: FieldTask, climatology: Tensor) -> None:
         self.grid, self.climatology = task.grid, climatology.double()
-        area = torch.tensor(task.grid.weights / task.grid.weights.sum())
+        area = torch.tensor(area_shares(task.grid))
         self.area = area.reshape(task.grid.shape).to(climatology.device)
         self.samples = 0
         self.squares, self.errors, self.correlations, self.power, self.true_power = (
@@ -139,11 +149,11 @@ class _Sums:
 
     def add(self, forecast: Tensor, target: Tensor) -> None:
         weights = self.area * target.isfinite()
-        weights = weights / weights.sum(tuple(range(2, weights.ndim)), keepdim=True)
+        known = summed(weights.flatten(2).sum(-1), self.grid)
         truth = target.nan_to_num(0.0)
 
         def mean(u: Tensor) -> Tensor:
-            return (u * weights).flatten(2).sum(-1)
+            return summed((u * weights).flatten(2).sum(-1), self.grid) / known
 
         error = forecast - truth
         self.samples += len(target)
@@ -151,10 +161,10 @@ class _Sums:
         self.errors += mean(error).sum(0)
         a, b = forecast - self.climatology, truth - self.climatology
         self.correlations += (mean(a * b) / (mean(a * a) * mean(b * b)).sqrt()).sum(0)
-        half = self.grid.lmax // 2
+        lmax = whole(self.grid).lmax
         for total, u in ((self.power, forecast), (self.true_power, truth)):
-            spectrum = ops.power_spectrum(ops.sht(u, self.grid, self.grid.lmax))
-            total += spectrum[..., half + 1 :].sum((0, -1))
+            spectrum = power_spectrum(u, self.grid, lmax)
+            total += spectrum[..., lmax // 2 + 1 :].sum((0, -1))
 
     def compute(self) -> tuple[NDArray[np.float64], ...]:
         n = self.samples

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -57,8 +58,7 @@ def train(
     ):
         log = log if rank == 0 else _mute
         metadata = where.read_metadata() if resume else None
-        with ranks.in_turn():  # what a task makes in the directory, the others find there
-            task = config.task.open(config.training.seed, where.path, metadata=metadata, log=log)
+        task = _opened(config, where.path, metadata, log)
         model = build_for(config, task)
         trainer = Trainer(
             task, model, config.training, where.checkpoints, rank=rank, world=world, log=log
@@ -70,7 +70,9 @@ def train(
         elif init is not None:
             _start_from(model, init)
         else:
-            model.fit(task.fitting_batches())
+            if rank == 0:
+                model.fit(task.fitting_batches())
+            ranks.agree(model)
         if rank == 0:  # not before: nothing is begun, or overwritten, for a run that cannot begin
             _write_down(where, config, task, overwrite=overwrite)
         ranks.wait()
@@ -81,6 +83,19 @@ def train(
             if journal is not None:
                 journal.close()
     return where.path
+
+
+def _opened(config: RunConfig, directory: Path, metadata: dict[str, Any] | None, log: Log) -> Task:
+    """The task with its data. What rank 0 makes in the directory, or measures of the data, the
+    others find there or are told.
+    """
+    if ranks.is_first():
+        task = config.task.open(config.training.seed, directory, metadata=metadata, log=log)
+        metadata = task.metadata()
+    metadata = ranks.from_first(metadata)
+    if not ranks.is_first():
+        task = config.task.open(config.training.seed, directory, metadata=metadata, log=log)
+    return task
 
 
 def build_for(config: RunConfig, task: Task) -> Model:

@@ -14,6 +14,7 @@ from spherule.data import depth_mask
 from spherule.data.images import nearest
 from spherule.data.panoramas import PanoramaStatistics
 from spherule.data.stanford import NO_DEPTH, UNITS_PER_METRE
+from spherule.distributed import Shards, summed
 from spherule.optional import require
 from spherule.tasks.panoramas import (
     EXAMPLES,
@@ -78,6 +79,11 @@ class DepthTask(PanoramaTask):
         super().__init__(config, seed, directory, log)
         self.sobolev_weight, self._mask = config.sobolev_weight, depth_mask(self.grid)
 
+    def on(self, shards: Shards) -> "DepthTask":
+        part: DepthTask = self._moved(shards)
+        part._mask = shards.scatter(self._mask)
+        return part
+
     def loss(self, model: nn.Module, batch: Any) -> Tensor:
         target, mask = self.target(batch)
         return objectives.depth_loss(
@@ -96,7 +102,8 @@ class DepthTask(PanoramaTask):
         return {"loss": l1 + self.sobolev_weight * sobolev, "l1": l1, "sobolev": sobolev}
 
     def valid(self, batch: Any) -> Tensor:
-        return self.target(batch)[1].flatten(1).any(1)
+        known = self.target(batch)[1].flatten(1).sum(1)
+        return summed(known, self.grid) > 0
 
     def target(self, batch: Any) -> tuple[Tensor, Tensor]:
         """Standardised depth (batch, 1, *shape), and where it counts."""

@@ -5,6 +5,7 @@ The file is read, predicted and written a few fields at a time: it may be larger
 
 import itertools
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,9 @@ from spherule.data.field_writer import FieldWriter
 from spherule.data.forecast import read_static
 from spherule.data.layout import Layout
 from spherule.data.times import NAMES, Lead, shifted
+from spherule.distributed import Shards, gathered, scattered
 from spherule.models import Model
+from spherule.train import ranks
 from spherule.train.task import Log
 
 if TYPE_CHECKING:
@@ -62,27 +65,33 @@ def predict_fields(
     if layout.match.note:
         log(f"note: {layout.match.note}")
     model = _on_grid(model, layout, log).to(device).eval()
+    model = ranks.spread(model, ranks.whole_mesh(device))
+    mine = layout.part(model.grid.rings) if isinstance(model.grid, Shards) else layout
     statistics = Statistics(tuple(metadata["mean"]), tuple(metadata["std"]))
     static = _static(whole, layout, metadata, name, log)
+    static = None if static is None else scattered(static, model.grid)
     lead = Lead.parse(metadata["lead"])
     like = shifted(data, lead) if steps == 1 else _with_leads(data, lead, steps)
     like.attrs["history"] = f"predicted by spherule, a lead of {lead}"
-    with FieldWriter(target, like, layout.dims) as writer:
+    with FieldWriter(target, like, layout.dims) if ranks.is_first() else nullcontext() as writer:
         for place in _pieces(data[names[0]], layout):
             piece = data[names].isel(place)
             dims = [str(dim) for dim in piece[names[0]].dims]
-            x = torch.from_numpy(np.stack([layout.read(piece[n]) for n in names]))
-            shape = x.shape
-            x = x.reshape(len(names), -1, *layout.grid.shape).transpose(0, 1)
+            x = torch.from_numpy(np.stack([mine.read(piece[n]) for n in names]))
+            others = x.shape[: x.ndim - len(mine.grid.shape)]
+            x = x.reshape(len(names), -1, *mine.grid.shape).transpose(0, 1)
             present = x.isfinite()
             if not allow_missing and not present.all():
                 counts = {n: int((~present[:, i]).sum()) for i, n in enumerate(names)}
                 raise ValueError(f"{name}: missing values: {counts} at {place}; fill them first")
-            state = statistics.normalise(x, layout.grid).nan_to_num(0.0)
+            state = statistics.normalise(x, mine.grid).nan_to_num(0.0)
             for step in range(steps):
                 state = model(_with_static(state, static).to(device)).cpu()
-                y = statistics.denormalise(state, layout.grid)
-                y = y.masked_fill(~present, torch.nan).transpose(0, 1).reshape(shape)
+                y = statistics.denormalise(state, mine.grid).masked_fill(~present, torch.nan)
+                y = gathered(y.to(device), model.grid).cpu().transpose(0, 1)
+                if writer is None:
+                    continue
+                y = y.reshape(*others, *layout.grid.shape)
                 where = place if steps == 1 else {LEAD: step, **place}
                 for n, values in zip(names, y.numpy(), strict=True):
                     writer.write(n, where, layout.unread(values, dims))

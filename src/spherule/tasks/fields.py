@@ -1,6 +1,5 @@
 """What forecasts of fields share: from the state at one time to that a lead later."""
 
-import copy
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,12 +14,12 @@ from torch import Tensor, nn
 from spherule import checks, ops
 from spherule.data import Statistics
 from spherule.data.field_files import Source
-from spherule.distributed import Shards, whole
+from spherule.distributed import Shards, scattered, whole
 from spherule.grids import Grid
 from spherule.models import Model
 from spherule.objectives import l1, l2, squared_l2
 from spherule.tasks.field_prediction import predict_fields
-from spherule.train.batches import Scattered, first_samples, to_device
+from spherule.train.batches import first_samples, to_device
 from spherule.train.figures import (
     ByLatitude,
     Folded,
@@ -132,12 +131,8 @@ class FieldTask(Task):
         self.in_channels = self.out_channels + (0 if static is None else len(static))
 
     def on(self, shards: Shards) -> "FieldTask":
-        part = copy.copy(self)
-        part.grid = shards
+        part: FieldTask = self._moved(shards)
         part.static = None if self.static is None else shards.scatter(self.static)
-        part.training, part.validation, part.test = (
-            Scattered(dataset, shards) for dataset in (self.training, self.validation, self.test)
-        )
         return part
 
     def step(self, model: nn.Module, state: Tensor) -> Tensor:
@@ -196,7 +191,7 @@ class FieldTask(Task):
         variance = (power * (2 * degrees + 1)).sum() / (4 * math.pi)
         spectrum = power * config.noise**2 / variance
         noise = ops.random_field(spectrum, whole(self.grid), state.shape[:2]).to(state)
-        return self.grid.scatter(noise) if isinstance(self.grid, Shards) else noise
+        return scattered(noise, self.grid)
 
     @property
     def data_lmax(self) -> int:

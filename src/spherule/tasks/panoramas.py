@@ -19,9 +19,11 @@ from spherule.data.images import read_panorama, shrink
 from spherule.data.panoramas import CLASSES, COLORS, PanoramaStatistics
 from spherule.data.rooms import Rooms, RoomsConfig
 from spherule.data.stanford import FOLDS
+from spherule.distributed import Shards, gathered, scattered
 from spherule.grids import Grid, image_grid
 from spherule.models import Model
 from spherule.optional import require
+from spherule.train import ranks
 from spherule.train.batches import Repeated, first_samples, to_device
 from spherule.train.scene import Frames, Globe, Image, Variable
 from spherule.train.task import Example, Log, Task, TaskConfig, Trained
@@ -100,8 +102,11 @@ class PanoramaConfig(TaskConfig):
         image = torch.tensor(_on_grid(rgb, model.grid) / 255, dtype=torch.float32)
         mean, std = _rgb(statistics)
         inputs = ((image.permute(2, 0, 1) - mean) / std)[None].to(device)
+        model = ranks.spread(model.to(device).eval(), ranks.whole_mesh(device))
         with torch.no_grad():
-            output = model.to(device).eval()(inputs)[0].cpu()
+            output = gathered(model(scattered(inputs, model.grid)), model.grid)[0].cpu()
+        if not ranks.is_first():
+            return
         info = png.PngInfo()
         picture = self.picture(output, (rgb.shape[0], rgb.shape[1]), metadata, info)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -142,6 +147,10 @@ class PanoramaTask(Task):
         ):
             if count == 0:
                 raise ValueError(f"{path}: the {part} part is empty; make more samples")
+
+    def on(self, shards: Shards) -> "PanoramaTask":
+        part: PanoramaTask = self._moved(shards)
+        return part
 
     def metadata(self) -> dict[str, Any]:
         return {

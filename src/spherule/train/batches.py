@@ -20,9 +20,19 @@ class Repeated(Dataset[Any]):
     def __getitem__(self, number: int) -> Any:
         return self.dataset[number % len(self.dataset)]
 
+    def on(self, shards: Shards) -> "Repeated":
+        return Repeated(on_shards(self.dataset, shards))
+
+
+def on_shards(dataset: Any, shards: Shards) -> Any:
+    """This rank's part of a data set's fields: what the set itself reads or makes of them where it
+    can, else a part of what it gives.
+    """
+    return dataset.on(shards) if hasattr(dataset, "on") else Scattered(dataset, shards)
+
 
 class Scattered(Dataset[Any]):
-    """This rank's part of a data set's fields."""
+    """Parts of fields, in tuples or dictionaries."""
 
     def __init__(self, dataset: Any, shards: Shards) -> None:
         self.dataset, self.shards = dataset, shards
@@ -30,9 +40,14 @@ class Scattered(Dataset[Any]):
     def __len__(self) -> int:
         return len(self.dataset)
 
-    def __getitem__(self, number: int) -> tuple[Tensor, ...]:
-        # Copies, so that the whole fields are freed.
-        return tuple(self.shards.scatter(field).clone() for field in self.dataset[number])
+    def __getitem__(self, number: int) -> Any:
+        sample = self.dataset[number]
+        if isinstance(sample, dict):
+            return {name: self._part(field) for name, field in sample.items()}
+        return tuple(self._part(field) for field in sample)
+
+    def _part(self, field: Tensor) -> Tensor:
+        return self.shards.scatter(field).clone()  # so that the whole field is freed
 
 
 class Batches:

@@ -18,7 +18,6 @@ import torch
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
 
-from spherule.distributed import Shards
 from spherule.models import Model
 from spherule.objectives import MeanStd
 from spherule.train import ranks
@@ -89,11 +88,7 @@ class Trainer:
         self.model = model.to(self.device)
         self.optimizer = make_optimizer(model, settings)
         # Of the same Parameters: what is saved is the whole model, what runs may be a part.
-        if self.mesh is None:
-            self.task, self.local = task, self.model
-        else:
-            shards = Shards(task.grid, self.mesh["domain"])
-            self.task, self.local = task.on(shards), self.model.on(shards)
+        self.task, self.local = ranks.spread_both(task, self.model, self.mesh)
         self.parallel = ranks.wrapped(self.local, self.device)
         self.epoch_steps = max(task.samples // settings.batch, 1)
         self.steps = settings.epochs * self.epoch_steps

@@ -42,5 +42,6 @@ def measure(
     for pieces in DataLoader(shard, batch_size=batch):
         pieces = to_device(pieces, device or torch.device("cpu"))
         average.update(task.metrics(model, pieces), valid=task.valid(pieces))
-    average.reduce(group)
+    if world > 1:
+        average.reduce(group)
     return average

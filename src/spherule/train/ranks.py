@@ -5,6 +5,7 @@ Without torchrun there is one.
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -12,18 +13,49 @@ from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.nn.parallel import DistributedDataParallel
 
+from spherule.distributed import Shards, named_faults
+from spherule.models import Model
+from spherule.train.task import Task
+
+AnyModel = TypeVar("AnyModel", bound=Model)
+
 
 @contextmanager
 def process_group(device: torch.device) -> Iterator[tuple[int, int]]:
-    """This process's rank and how many there are."""
+    """This process's rank and how many there are. A group that is there already stays."""
+    if dist.is_initialized():
+        yield dist.get_rank(), dist.get_world_size()
+        return
     if int(os.environ.get("WORLD_SIZE", "1")) < 2:
         yield 0, 1
         return
     dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     try:
-        yield dist.get_rank(), dist.get_world_size()
+        with named_faults():
+            yield dist.get_rank(), dist.get_world_size()
     finally:
         dist.destroy_process_group()
+
+
+def is_first() -> bool:
+    """Whether this process is the one that writes and speaks."""
+    return not dist.is_initialized() or dist.get_rank() == 0
+
+
+def whole_mesh(device: torch.device) -> DeviceMesh | None:
+    """All ranks share each sample."""
+    return make_mesh(dist.get_world_size() if dist.is_initialized() else 1, device)
+
+
+def spread(model: AnyModel, mesh: DeviceMesh | None) -> AnyModel:
+    """The model on shards of its grid over the mesh's domain."""
+    return model if mesh is None else model.on(Shards(model.grid, mesh["domain"]))
+
+
+def spread_both(task: Task, model: AnyModel, mesh: DeviceMesh | None) -> tuple[Task, AnyModel]:
+    """The task and its model on the same shards."""
+    model = spread(model, mesh)
+    return (task.on(model.grid) if isinstance(model.grid, Shards) else task), model
 
 
 def choose_device(name: str) -> torch.device:
@@ -77,6 +109,22 @@ def mean(value: float, device: torch.device) -> float:
     return total.item() / dist.get_world_size()
 
 
+def agree(model: nn.Module) -> None:
+    """Give all ranks the Parameters and buffers of rank 0."""
+    if dist.is_initialized():
+        for tensor in model.state_dict().values():
+            dist.broadcast(tensor, 0)
+
+
+def from_first(value: Any) -> Any:
+    """What rank 0 has, on all ranks: plain values."""
+    if not dist.is_initialized():
+        return value
+    values = [value]
+    dist.broadcast_object_list(values, 0)
+    return values[0]
+
+
 def any_rank(value: bool, device: torch.device) -> bool:
     """Whether it holds on one of the ranks: all must do the same."""
     return mean(float(value), device) > 0
@@ -90,7 +138,7 @@ def wait() -> None:
 @contextmanager
 def in_turn() -> Iterator[None]:
     """Rank 0 first, the others when it is done."""
-    first = not dist.is_initialized() or dist.get_rank() == 0
+    first = is_first()
     if not first:
         wait()
     yield

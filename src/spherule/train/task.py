@@ -5,6 +5,7 @@ the name, flags come from the fields, and training, evaluation and reports ask n
 stands here.
 """
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from torch.utils.data import Dataset
 from spherule import checks
 from spherule.distributed import Shards
 from spherule.models import Model
+from spherule.train.batches import on_shards
 from spherule.train.figures import Section
 from spherule.train.scene import Image, Variable
 
@@ -122,6 +124,15 @@ class Task(ABC):
             f"domain={shards.ranks}: {type(self).__name__} cannot share a sample among processes; "
             "leave --domain at 1"
         )
+
+    def _moved(self, shards: Shards) -> Any:
+        """A copy on shards, with the data on them: what `on` starts from."""
+        part = copy.copy(self)
+        part.grid = shards
+        part.training, part.validation, part.test = (
+            on_shards(dataset, shards) for dataset in (self.training, self.validation, self.test)
+        )
+        return part
 
     def begin_step(self, seed: int, step: int, steps: int) -> None:  # noqa: B027
         """Told to all ranks before each training step, for what the task itself draws or
