@@ -22,20 +22,24 @@ PLAIN = replace(
 )
 
 
-def torchrun(
-    processes: int, config: RunConfig, out: Path, *flags: str
-) -> subprocess.CompletedProcess:
-    config.save(out.with_suffix(".json"))
+def torchrun(processes: int, *arguments: str) -> subprocess.CompletedProcess:
     command = [sys.executable, "-m", "torch.distributed.run", f"--nproc_per_node={processes}"]
     command += ["--master_port=0", "--rdzv_backend=c10d", "--rdzv_endpoint=localhost:0"]
-    command += ["-m", "spherule", "train", "--config", str(out.with_suffix(".json"))]
     return subprocess.run(
-        [*command, "--out", str(out), *flags],
+        [*command, "-m", "spherule", *arguments],
         capture_output=True,
         text=True,
         check=False,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
+
+
+def train_in(processes: int, config: RunConfig, out: Path) -> None:
+    """Pairs of processes share each sample."""
+    config.save(out.with_suffix(".json"))
+    flags = ["--config", str(out.with_suffix(".json")), "--out", str(out), "--domain", "2"]
+    done = torchrun(processes, "train", *flags)
+    assert done.returncode == 0, done.stderr[-3000:]
 
 
 @pytest.fixture(scope="module")
@@ -57,17 +61,28 @@ def test_four_processes_that_share_samples_have_the_losses_of_one(
     plain = replace(PLAIN, task=replace(PLAIN.task, noise=0.0))
     plain = replace(plain, model=replace(plain.model, drop_path=0.0))
     alone = train(plain, tmp_path / "alone", log=silent)
-    done = torchrun(4, plain, tmp_path / "run", "--domain", "2")
-    assert done.returncode == 0, done.stderr[-3000:]
+    train_in(4, plain, tmp_path / "run")
     assert_same_curves(tmp_path / "run", alone)
 
 
 def test_two_processes_begin_and_one_goes_on(tmp_path: Path, serial: Path) -> None:
     half = replace(PLAIN, training=replace(PLAIN.training, epochs=1))
-    done = torchrun(2, half, tmp_path / "run", "--domain", "2")
-    assert done.returncode == 0, done.stderr[-3000:]
+    train_in(2, half, tmp_path / "run")
     train(PLAIN, tmp_path / "run", resume=True, log=silent)
     assert_same_curves(tmp_path / "run", serial)
+
+
+def test_commands_speak_with_one_voice_and_name_the_rank_that_cannot_go_on(
+    tmp_path: Path, serial: Path
+) -> None:
+    done = torchrun(2, "evaluate", str(serial), "--samples", "2")
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.count("over 2 samples; wrote") == 2
+    (tmp_path / "there.nc").touch()
+    files = ["--input", str(tmp_path / "there.nc"), "--output", str(tmp_path / "out.txt")]
+    done = torchrun(2, "predict", str(serial), *files)
+    assert done.returncode == 1
+    assert "spherule: rank 0: " in done.stderr or "spherule: rank 1: " in done.stderr
 
 
 def test_a_domain_that_processes_do_not_divide_into_is_refused(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ class Task(ABC):
         """The same task, of which this rank sees its own part of each field only."""
         raise ValueError(
             f"domain={shards.ranks}: {type(self).__name__} cannot share a sample among processes; "
-            "leave --domain at 1"
+            "leave --domain at 1, or start one process"
         )
 
     def _moved(self, shards: Shards) -> Any:
