@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import tyro
 from rich.console import Console
@@ -13,6 +13,9 @@ from spherule import recipes
 from spherule.runs import Run, RunDirectory, evaluate, predict, roll_out, score
 from spherule.runs.scores import FORECASTS
 from spherule.tasks.fields import FieldConfig
+
+if TYPE_CHECKING:
+    from spherule.report.table import ResultsTable
 
 
 @dataclass(frozen=True)
@@ -147,22 +150,42 @@ class Compare:
     """Where runs are measured that have not been: auto, cpu, cuda, cuda:1 ..."""
 
     def run(self) -> None:
-        from spherule.report.table import paper_tables, results_table
+        from spherule.report.table import comparison_page, paper_tables, results_table
 
         if self.paper and not self.directories:
             print("\n\n".join(table.markdown() for table in paper_tables()))
             return
         table = results_table(self.directories, paper=self.paper, device=self.device)
         print(table.markdown())
+        scores = self._scores()
+        if scores is not None:
+            print(f"\n{scores.markdown()}")
         if self.out is not None:
             if self.out.suffix not in (".md", ".html"):
                 raise ValueError(
                     f"out={str(self.out)!r}: expected a name that ends in .md or .html"
                 )
             self.out.parent.mkdir(parents=True, exist_ok=True)
-            markup = table.html_page() if self.out.suffix == ".html" else table.markdown()
-            self.out.write_text(markup + "\n")
+            tables = [table] if scores is None else [table, scores]
+            texts = [t.markdown() for t in tables]
+            page = comparison_page(tables) if self.out.suffix == ".html" else "\n\n".join(texts)
+            self.out.write_text(page + "\n")
             print(f"wrote {self.out}")
+
+    def _scores(self) -> "ResultsTable | None":
+        """Of forecasts, with what they lose to in red."""
+        from spherule.report.score_table import score_table, warnings
+        from spherule.runs.scores import scored
+
+        runs = [Run.open(directory) for directory in self.directories]
+        scores = [s for run in runs if (s := scored(run, device=self.device)) is not None]
+        if not scores:
+            return None
+        titles = [f"{run.config.title} ({run.directory.path.name})" for run in runs]
+        console = Console(soft_wrap=True)
+        for sentence in warnings(titles, scores):
+            console.print(escape(sentence), style="red", highlight=False)
+        return score_table(titles, scores)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from spherule.data.grib import is_grib, open_grib
 from spherule.optional import require
 
 if TYPE_CHECKING:
@@ -18,8 +19,7 @@ s3://bucket/era5.zarr, or an open dataset."""
 
 MEMBERS = ("number", "member", "realization", "ensemble", "ens")
 _ZARR = ("zarr.json", ".zgroup", ".zmetadata")
-_GRIB = (".grib", ".grib2", ".grb", ".grb2")
-_READERS = {".nc": ("h5py", "h5netcdf"), **dict.fromkeys(_GRIB, ("cfgrib",))}
+_READERS = {".nc": ("h5py", "h5netcdf")}
 """What reads files of these names, for when nothing does."""
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+")
 
@@ -137,6 +137,8 @@ def _open(path: Path, chunks: dict[str, int] | None = None) -> "xr.Dataset":
     if engine:
         require("zarr", f"reading {path}")
     try:
+        if is_grib(path):
+            return open_grib(path, chunks)
         with warnings.catch_warnings():
             # Stores with and without consolidated metadata are both fine.
             warnings.filterwarnings("ignore", message="Failed to open Zarr store with consol")

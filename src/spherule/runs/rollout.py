@@ -40,6 +40,8 @@ class Rollout:
     """`model` and `truth`: the first sample (leads + 1, variables, *shape), in deviations."""
     statistics: Statistics
     """That make them physical."""
+    earth: bool = False
+    """Whether coasts belong on maps of it."""
 
 
 @torch.no_grad()
@@ -70,10 +72,11 @@ def roll_out(
     start, *truth = to_device(first_samples(dataset, present), where)
     state, predictions = start, []
     for _ in range(leads):
-        state = task.step(model, state)
-        if not state.isfinite().all():
+        prediction = task.step(model, state)
+        if not prediction.isfinite().all():
             break
-        predictions.append(state)
+        predictions.append(prediction)
+        state = task.following(prediction, state)
     truth = [t.nan_to_num(0.0) for t in truth[: len(predictions)]]
     start = start.nan_to_num(0.0)
     grid = task.grid
@@ -105,6 +108,7 @@ def roll_out(
             "truth": _rows([start[0], *(t[0] for _, t in pairs)]).astype(np.float32),
         },
         statistics=task.statistics,
+        earth=task.earth,
     )
 
 

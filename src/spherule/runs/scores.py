@@ -20,8 +20,9 @@ from spherule.models import Linear, LinearConfig
 from spherule.optional import require
 from spherule.runs.run import Run
 from spherule.tasks.fields import FieldTask
-from spherule.train.files import write_json
+from spherule.train.files import read_json, write_json
 from spherule.train.ranks import choose_device
+from spherule.train.task import Log
 
 CLIMATOLOGY = 256
 """Training targets, evenly spread, that the climatology is the mean of."""
@@ -35,6 +36,8 @@ class Scores:
 
     title: str
     lead: str
+    step: int
+    """Of the checkpoint."""
     samples: int
     variables: tuple[str, ...]
     units: tuple[str, ...]
@@ -55,12 +58,32 @@ class Scores:
             if f > 0 and not self.rmse[0, v] <= self.rmse[f, v]
         ]
 
+    @classmethod
+    def load(cls, path: Path) -> "Scores":
+        """From JSON."""
+        kept = read_json(path, "title", "lead", "step", "samples", "variables")
+        variables = kept["variables"]
+        metrics = {
+            metric: np.array(
+                [[_value(v[f][metric]) for v in variables.values()] for f in FORECASTS]
+            )
+            for metric in METRICS
+        }
+        units = tuple(str(v["units"]) for v in variables.values())
+        about = (str(kept["title"]), str(kept["lead"]), int(kept["step"]), int(kept["samples"]))
+        return cls(*about, tuple(variables), units, **metrics)
+
     def save(self, path: Path) -> None:
         """As JSON or NetCDF."""
         if path.suffix not in (".json", ".nc"):
             raise ValueError(f"scores={str(path)!r}: expected a name that ends in .json or .nc")
         path.parent.mkdir(parents=True, exist_ok=True)
-        about = {"title": self.title, "lead": self.lead, "samples": self.samples}
+        about = {
+            "title": self.title,
+            "lead": self.lead,
+            "step": self.step,
+            "samples": self.samples,
+        }
         if path.suffix == ".json":
             variables = {
                 name: {
@@ -119,9 +142,28 @@ def score(run: Run, *, samples: int | None = None, batch: int = 4, device: str =
     rmse, bias, acc, spectra = (np.stack(values) for values in zip(*found, strict=True))
     acc[FORECASTS.index("climatology")] = np.nan
     return Scores(
-        run.config.title, str(run.metadata["lead"]), count, task.variables, task.units,
+        run.config.title, str(run.metadata["lead"]), run.checkpoint.step, count, task.variables, task.units,
         rmse * std, bias * std, acc, spectra,
     )  # fmt: skip
+
+
+def scored(run: Run, *, device: str = "auto", log: Log = print) -> Scores | None:
+    """What `spherule evaluate` kept of a forecast, or its scores anew; None: it is no forecast."""
+    task = run.task(log)
+    if not isinstance(task, FieldTask):
+        return None
+    try:
+        kept = Scores.load(run.directory.scores)
+        if kept.step == run.checkpoint.step and kept.samples == task.test_samples:
+            return kept
+    except (FileNotFoundError, ValueError, KeyError, TypeError):  # none, or damaged
+        pass
+    result = score(run, device=device)
+    try:
+        result.save(run.directory.scores)
+    except OSError as error:
+        log(f"note: the scores are not kept: {error}")
+    return result
 
 
 class _Sums:
@@ -152,7 +194,8 @@ class _Sums:
         a, b = forecast - self.climatology, truth - self.climatology
         self.correlations += (mean(a * b) / (mean(a * a) * mean(b * b)).sqrt()).sum(0)
         half = self.grid.lmax // 2
-        for total, u in ((self.power, forecast), (self.true_power, truth)):
+        seen = torch.where(target.isfinite(), forecast, 0.0)
+        for total, u in ((self.power, seen), (self.true_power, truth)):
             spectrum = ops.power_spectrum(ops.sht(u, self.grid, self.grid.lmax))
             total += spectrum[..., half + 1 :].sum((0, -1))
 
@@ -186,6 +229,10 @@ def _batches(
         chosen = [task.test[i][:2] for i in range(start, min(start + batch, count))]
         state, target = (torch.stack(fields).to(device) for fields in zip(*chosen, strict=True))
         yield state, target
+
+
+def _value(number: float | None) -> float:
+    return float("nan") if number is None else float(number)
 
 
 def _number(value: float) -> float | None:

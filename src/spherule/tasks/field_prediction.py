@@ -79,13 +79,15 @@ def predict_fields(
                 counts = {n: int((~present[:, i]).sum()) for i, n in enumerate(names)}
                 raise ValueError(f"{name}: missing values: {counts} at {place}; fill them first")
             state = statistics.normalise(x, layout.grid).nan_to_num(0.0)
+            mask = {"mask": present.any(1).to(device)} if allow_missing else {}
             for step in range(steps):
-                state = model(_with_static(state, static).to(device)).cpu()
+                state = model(_with_static(state, static).to(device), **mask).cpu()
                 y = statistics.denormalise(state, layout.grid)
                 y = y.masked_fill(~present, torch.nan).transpose(0, 1).reshape(shape)
                 where = place if steps == 1 else {LEAD: step, **place}
                 for n, values in zip(names, y.numpy(), strict=True):
                     writer.write(n, where, layout.unread(values, dims))
+                state = state.masked_fill(~present, 0.0)
 
 
 def _with_static(state: Tensor, static: Tensor | None) -> Tensor:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from spherule.data import Statistics
 from spherule.data.forecast import ForecastDataset
-from spherule.data.times import Lead
+from spherule.data.times import Lead, text
 from spherule.grids import Grid
 from spherule.tasks.fields import FieldConfig, FieldTask
 from spherule.train.batches import Repeated
@@ -81,6 +81,8 @@ class ForecastConfig(FieldConfig, task="forecast", title="Forecast"):
 class ForecastTask(FieldTask):
     """Training, validation and test follow each other in time."""
 
+    earth = True
+
     def __init__(self, config: ForecastConfig, metadata: dict[str, Any] | None) -> None:
         self.config = config
         a, b = config.training_part, config.validation_ends
@@ -129,6 +131,10 @@ class ForecastTask(FieldTask):
             "mean": list(self.statistics.mean),
             "std": list(self.statistics.std),
         }
+
+    def date(self, sample: int) -> str:
+        target = self.test.time(sample, 1)
+        return text(target).replace("T", " ").removesuffix(":00").removesuffix(" 00:00")
 
     def longest(self) -> int:
         return self.test.longest((self.config.validation_ends, 1.0))
