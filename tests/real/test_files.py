@@ -22,11 +22,11 @@ IRIS = "iris_sample_data-2.5.2"
 IRIS_DATA = "iris_sample_data/sample_data/"
 
 GLOBAL = {
-    "ERA5": (CFGRIB, SAMPLES + "era5-levels-members.grib", "t", "clenshaw_curtis:61x120", "K"),
+    "ERA5": (CFGRIB, SAMPLES + "era5-levels-members.grib", "t@850", "clenshaw_curtis:61x120", "K"),
     "reduced": (CFGRIB, SAMPLES + "reduced_gg.grib", "u10", "N48", "m s**-1"),
     "gauss": (CFGRIB, SAMPLES + "regular_gg_pl.grib", "u10", "gauss:96x192", "m s**-1"),
     "coarse": (CFGRIB, SAMPLES + "regular_ll_sfc.grib", "skt", "clenshaw_curtis:37x72", "K"),
-    "model levels": (CFGRIB, SAMPLES + "regular_gg_ml_g2.grib", "t", "gauss:160x320", "K"),
+    "model levels": (CFGRIB, SAMPLES + "regular_gg_ml_g2.grib", "t@51", "gauss:160x320", "K"),
     "TIGGE": (PYGRIB, GRIB + "ecmwf_tigge.grb", "cape", "N200", "J kg**-1"),
     "CFSR": (PYGRIB, GRIB + "flux.grb", "sp", "gauss:94x192", "Pa"),
     "GFS": (PYGRIB, GRIB + "gfs.grb", "gh@500", "clenshaw_curtis:73x144", "gpm"),

@@ -38,8 +38,8 @@ def test_scores_are_those_of_their_definitions(run: Run) -> None:
     weights = grid.weights / grid.weights.sum()
     climate = z[1:24].mean(0)  # targets of the first 24 times
     first = 27  # the last tenth
-    truth, still = z[first + 1 :], z[first:-1]
-    assert found.samples == len(truth) == 2
+    truth, still = z[first:], z[first - 1 : -1]
+    assert found.samples == len(truth) == 3
     wanted = {"persistence": still, "climatology": np.broadcast_to(climate, truth.shape)}
     for name, forecast in wanted.items():
         f, error = FORECASTS.index(name), forecast - truth
@@ -81,7 +81,7 @@ def test_scores_are_files_that_others_read(run: Run, tmp_path: Path) -> None:
 def test_a_rollout_ends_where_the_data_do_and_says_how_far(run: Run) -> None:
     said: list[str] = []
     rollout = roll_out(run, 100, samples=1, log=said.append)
-    assert rollout.leads == 2
+    assert rollout.leads == 3
     assert said == [
-        "note: the test data can be followed for 2 h, not for 4.167 d; the rollout ends there"
+        "note: the test data can be followed for 3 h, not for 4.167 d; the rollout ends there"
     ]

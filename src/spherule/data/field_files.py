@@ -72,6 +72,9 @@ def choose(data: "xr.Dataset", names: Sequence[str], source: object) -> "xr.Data
     """
     if twice := sorted({name for name in names if list(names).count(name) > 1}):
         raise ValueError(f"variables: {', '.join(twice)} given more than once")
+    # Coordinates keep their bounds, which say what areas and spans of time they stand for.
+    bounds = {data[name].attrs.get("bounds") for name in data.coords}
+    data = data.set_coords([name for name in data.data_vars if name in bounds - set(names)])
     chosen: dict[str, Any] = {}
     for name in names:
         base, at, level = name.partition("@")

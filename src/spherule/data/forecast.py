@@ -27,9 +27,9 @@ class ForecastDataset(Dataset[tuple[Tensor, ...]]):
     """Pairs (state, state a lead later) of a user's variables, normalised, as float32 (variables,
     *grid.shape); with `leads` > 1 more targets follow. Members of an ensemble are samples each.
 
-    `part` is the range of the time axis that targets lie in, from a fraction to a fraction. A missing value is an error
-    that names variable, time and count, or, with `missing="mask"`, stays NaN for the loss to leave
-    out. With `grid`, fields are brought onto another grid than the data's own; `repair` is that of
+    `part` is the range of the time axis that targets lie in, from a fraction to a fraction. A
+    missing value is an error that names variable, time and count, or, with `missing="mask"`, stays
+    NaN for the loss to leave out. With `grid`, fields are brought onto another grid than the data's own; `repair` is that of
     `Grid.match`.
     """
 
@@ -139,8 +139,8 @@ class ForecastDataset(Dataset[tuple[Tensor, ...]]):
         if not len(places):
             step = span(float(np.diff(stamps(self.times)).min()) / 1e9)
             raise ValueError(
-                f"{self.name}: none of times {first} to {last - 1} follow others by lead={self.lead}, "
-                f"{leads} in a row; the smallest step is {step}"
+                f"{self.name}: none of times {first} to {last - 1} follow others by "
+                f"lead={self.lead}, {leads} in a row; the smallest step is {step}"
             )
         return [tuple(row) for row in places.tolist()]
 

@@ -45,7 +45,7 @@ def _opened(path: str, modified: int, lazily: bool) -> "xr.Dataset":
 
 def _joined(cubes: list["xr.Dataset"]) -> "xr.Dataset":
     # Many levels first, so that t is that of pressure levels rather than of the tropopause.
-    cubes = sorted(cubes, key=lambda cube: -max((v.ndim for v in cube.data_vars.values())))
+    cubes = sorted(cubes, key=lambda cube: -max(v.ndim for v in cube.data_vars.values()))
     joined = cubes[0]
     for cube in cubes[1:]:
         for name, variable in cube.data_vars.items():

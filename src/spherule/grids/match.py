@@ -185,8 +185,8 @@ def _match_points(lat: NDArray, lon: NDArray, repair: bool) -> Match:
         f"lat, lon: {lat.size} points on {rings} latitudes fit no grid within {TOLERANCE} "
         f"degrees; {listed}. "
         "Data on other points (curvilinear, unstructured, regional) must be brought onto rings "
-        "first, with CDO's remapbil or xESMF; rings that leave out a cap are taken as they are with "
-        "repair=True, --repair; rings of your own: Grid.from_rings"
+        "first, with CDO's remapbil or xESMF; rings that leave out a cap are taken as they are "
+        "with repair=True, --repair; rings of your own: Grid.from_rings"
     )
 
 

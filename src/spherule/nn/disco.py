@@ -15,7 +15,6 @@ from spherule.nn.checks import flat_field
 from spherule.nn.placed import Placed
 from spherule.nn.projection import mix_channels
 
-
 _LEAST = 1e-6
 """The part of a hat from which on its points count as seen."""
 
@@ -148,7 +147,7 @@ class DiscoConv(Placed):
         return torch.where(seen > _LEAST, sums / seen.clamp(min=_LEAST), 0.0)
 
     def _mixed(self, averages: Tensor) -> Tensor:
-        out_channels, in_channels, hats = self.weight.shape
+        out_channels, in_channels, _ = self.weight.shape
         groups = (self.groups, out_channels // self.groups)
         weight = self.weight.unflatten(0, groups).flatten(2)
         parts = averages.unflatten(1, (self.groups, in_channels)).flatten(2, 3)

@@ -116,9 +116,7 @@ def _project(xyz: NDArray, projection: Projection) -> NDArray:
             slope = np.maximum(2 + 2 * np.cos(2 * auxiliary), 1e-9)
             wrong = 2 * auxiliary + np.sin(2 * auxiliary) - np.pi * np.sin(latitude)
             auxiliary = (auxiliary - wrong / slope).clip(-np.pi / 2, np.pi / 2)
-        flat = np.stack(
-            [2 / np.pi * longitude * np.cos(auxiliary), np.sin(auxiliary)], axis=-1
-        )
+        flat = np.stack([2 / np.pi * longitude * np.cos(auxiliary), np.sin(auxiliary)], axis=-1)
         torn = np.flatnonzero(np.abs(np.diff(longitude)) > np.pi) + 1
         flat = np.insert(flat, torn, np.nan, axis=0)
     return np.append(flat, [[np.nan, np.nan]], axis=0)

@@ -12,8 +12,8 @@ import spherule
 from spherule.recipes.command import train_command
 from spherule.report.curves import draw_losses
 from spherule.report.figures import draw_section
-from spherule.report.style import page, section
 from spherule.report.score_table import markup
+from spherule.report.style import page, section
 from spherule.report.table import results_table
 from spherule.runs import Run
 from spherule.runs.scores import scored

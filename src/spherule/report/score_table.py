@@ -8,8 +8,8 @@ from spherule.runs.scores import FORECASTS, Scores
 
 HEADINGS = ("Variable", "forecast", "RMSE ↓", "bias", "ACC ↑", "detail")
 NOTE = (
-    "RMSE, bias and ACC over the test samples, weighted by area; ACC against the climatology of the "
-    "training data. Detail: power in the upper half of the degrees as a part of the truth's."
+    "RMSE, bias and ACC over the test samples, weighted by area; ACC against the climatology of "
+    "the training data. Detail: power in the upper half of the degrees as a part of the truth's."
 )
 
 
@@ -19,7 +19,9 @@ def score_table(titles: Sequence[str], scores: Sequence[Scores]) -> ResultsTable
     """
     rows: list[tuple[Cell, ...]] = []
     first = scores[0]
-    alike = all((s.rmse[1] == first.rmse[1]).all() for s in scores if s.rmse.shape == first.rmse.shape)
+    alike = all(
+        (s.rmse[1] == first.rmse[1]).all() for s in scores if s.rmse.shape == first.rmse.shape
+    )
     for v, (name, unit) in enumerate(zip(first.variables, first.units, strict=True)):
         label = f"{name} ({unit})" if unit else name
         lines = [(title, s, 0) for title, s in zip(titles, scores, strict=True)]

@@ -142,8 +142,8 @@ def score(run: Run, *, samples: int | None = None, batch: int = 4, device: str =
     rmse, bias, acc, spectra = (np.stack(values) for values in zip(*found, strict=True))
     acc[FORECASTS.index("climatology")] = np.nan
     return Scores(
-        run.config.title, str(run.metadata["lead"]), run.checkpoint.step, count, task.variables, task.units,
-        rmse * std, bias * std, acc, spectra,
+        run.config.title, str(run.metadata["lead"]), run.checkpoint.step, count, task.variables,
+        task.units, rmse * std, bias * std, acc, spectra,
     )  # fmt: skip
 
 

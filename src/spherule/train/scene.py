@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 from spherule.checks import instance
 from spherule.grids import Grid
 
-
 LONG = 120
 """Hours from which on people count days."""
 
@@ -34,7 +33,7 @@ class Frames:
         """Hours from the start of a forecast, or days where they are many."""
         values = np.asarray(hours, dtype=np.float64)
         unit, each = ("d", 24) if values.max() >= LONG else ("h", 1)
-        return cls(tuple(f"{value / each:.4g} {unit}" for value in values))
+        return cls(tuple(f"{round(value / each, 2):g} {unit}" for value in values))
 
     def every(self, stride: int) -> "Frames":
         """Each `stride`-th of them."""

@@ -24,7 +24,7 @@ TYPICAL = 0.8
 """Bytes of a deflated value of 12 bits."""
 START = (30.0, 0.0)
 """Where the first look falls: latitude and longitude in degrees."""
-SLIGHT = 0.05
+SLIGHT = 0.15
 """A range that passes 0 by less than this share is not about 0, but undershoots it."""
 USUAL = 0.995
 """The share of errors within the ends of their colors: one forecast may blow up at its end."""
