@@ -1,4 +1,4 @@
-"""Commands on runs: list, evaluate, predict, rollout, compare, report."""
+"""Commands on runs: evaluate, predict, rollout, compare, report."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,31 +9,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from spherule import recipes
 from spherule.runs import Run, RunDirectory, evaluate, predict, roll_out, score
 from spherule.runs.scores import FORECASTS
 from spherule.tasks.fields import FieldConfig
 
 if TYPE_CHECKING:
     from spherule.report.table import ResultsTable
-
-
-@dataclass(frozen=True)
-class List:
-    """Show the recipes: every row of the paper's tables."""
-
-    def run(self) -> None:
-        wide = max(map(len, recipes.RECIPES))
-        titles = max(len(recipe.title) for recipe in recipes.RECIPES.values())
-        print(f"{'recipe':{wide}}  {'model':{titles}}  validation loss in the paper")
-        for recipe in recipes.RECIPES.values():
-            known = recipe.published
-            loss = "" if known is None else f"{known.metrics['loss'][0]:.3f}"
-            print(f"{recipe.name:{wide}}  {recipe.title:{titles}}  {loss}".rstrip())
-        print(
-            "\nEach also as NAME:small and NAME:tiny, which train on a laptop's CPU. "
-            "forecast: your own data."
-        )
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import tyro
 
 from spherule import recipes
-from spherule.cli.progress import progress
+from spherule.cli.progress import first_rank, progress
 from spherule.runs import RunDirectory, train
 from spherule.train import Interrupted, RunConfig
 
@@ -90,10 +90,12 @@ def _train(arguments: list[str]) -> None:
                 log=log,
             )
     except Interrupted as reason:
-        print(f"{reason}. Go on with: spherule train --resume --out {shlex.quote(str(where))}")
+        if first_rank():
+            print(f"{reason}. Go on with: spherule train --resume --out {shlex.quote(str(where))}")
         sys.exit(130)
     quoted = shlex.quote(str(where))
-    print(f"done; spherule evaluate {quoted}, spherule report {quoted}")
+    if first_rank():
+        print(f"done; spherule evaluate {quoted}, spherule report {quoted}")
 
 
 def _default(name: str | None, rest: list[str]) -> RunConfig:

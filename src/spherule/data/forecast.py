@@ -29,8 +29,8 @@ class ForecastDataset(Dataset[tuple[Tensor, ...]]):
 
     `part` is the range of the time axis that targets lie in, from a fraction to a fraction. A
     missing value is an error that names variable, time and count, or, with `missing="mask"`, stays
-    NaN for the loss to leave out. With `grid`, fields are brought onto another grid than the data's own; `repair` is that of
-    `Grid.match`.
+    NaN for the loss to leave out. With `grid`, fields are brought onto another grid than the data's
+    own; `repair` is that of `Grid.match`.
     """
 
     def __init__(
@@ -91,6 +91,12 @@ class ForecastDataset(Dataset[tuple[Tensor, ...]]):
         places, member = self._sequences[index // self._members], index % self._members
         states = [torch.from_numpy(self.state(t, member)) for t in places]
         return tuple(self.statistics.normalise(state, self.grid) for state in states)
+
+    @property
+    def length(self) -> float:
+        """Seconds from the first input to the last target."""
+        ends = self.times[[self._sequences[0][0], self._sequences[-1][-1]]]
+        return float(stamps(ends)[-1]) / 1e9
 
     def time(self, index: int, lead: int = 0) -> Any:
         """When the input of a sample is, or the target of a lead."""

@@ -224,6 +224,12 @@ class FieldTask(Task):
         """Of a test sample's target, where there are dates."""
         return ""
 
+    def season(self, part: Literal["training", "test"], sample: int) -> float | None:
+        """How much of the year has passed at a sample's target, where the training data have whole
+        years to tell what is usual then.
+        """
+        return None
+
     def metadata(self) -> dict[str, Any]:
         return {
             "grid": self.grid.name,
