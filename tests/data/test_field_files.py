@@ -148,7 +148,9 @@ def test_months_and_steps_are_leads_too(data) -> None:
 
 
 def test_messages_speak_of_hours_and_days(data) -> None:
-    with pytest.raises(ValueError, match=r"lie lead=5 d apart; the smallest step is 1 h"):
+    with pytest.raises(
+        ValueError, match=r"follow others by lead=5 d, 1 in a row; the smallest step is 1 h"
+    ):
         ForecastDataset(data, ["z"], lead="5d")
 
 

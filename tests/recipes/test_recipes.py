@@ -1,6 +1,7 @@
 import pytest
 
 from spherule import models, recipes
+from spherule.recipes.titles import TITLES
 from spherule.tasks import SegmentationConfig, ShallowWaterTaskConfig
 from spherule.train import RunConfig
 
@@ -14,6 +15,12 @@ PARAMETERS = {  # of the paper's table, at 3 inputs and 1 output
     "r2-segformer-local": 689_265,
     "s2-segformer-local": 606_113,
 }
+
+
+def test_a_list_without_torch_has_all_recipes_in_their_order() -> None:
+    assert list(TITLES.items()) == [(r.name, r.title) for r in recipes.RECIPES.values()]
+
+
 ALL = [f"{name}:{size}" for name in recipes.RECIPES for size in recipes.SIZES]
 
 

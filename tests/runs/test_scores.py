@@ -38,8 +38,8 @@ def test_scores_are_those_of_their_definitions(run: Run) -> None:
     weights = grid.weights / grid.weights.sum()
     climate = z[1:24].mean(0)  # targets of the first 24 times
     first = 27  # the last tenth
-    truth, still = z[first + 1 :], z[first:-1]
-    assert found.samples == len(truth) == 2
+    truth, still = z[first:], z[first - 1 : -1]
+    assert found.samples == len(truth) == 3
     wanted = {"persistence": still, "climatology": np.broadcast_to(climate, truth.shape)}
     for name, forecast in wanted.items():
         f, error = FORECASTS.index(name), forecast - truth
@@ -81,7 +81,27 @@ def test_scores_are_files_that_others_read(run: Run, tmp_path: Path) -> None:
 def test_a_rollout_ends_where_the_data_do_and_says_how_far(run: Run) -> None:
     said: list[str] = []
     rollout = roll_out(run, 100, samples=1, log=said.append)
-    assert rollout.leads == 2
+    assert rollout.leads == 3
     assert said == [
-        "note: the test data can be followed for 2 h, not for 4.167 d; the rollout ends there"
+        "note: the test data can be followed for 3 h, not for 4.167 d; the rollout ends there"
     ]
+
+
+def test_years_of_training_data_give_each_season_its_own_climatology(tmp_path: Path) -> None:
+    days = np.arange("2000-01-01", "2004-01-01", 5, dtype="datetime64[D]").astype("datetime64[ns]")
+    data = era5_like("era5", times=2)
+    season = np.cos(2 * np.pi * np.arange(days.size) * 5 / 365.25)
+    field = data.z.isel(time=0).values
+    z = 1e3 * season[:, None, None] + 1e-2 * (field - field.mean())
+    seasonal = xr.Dataset(
+        {"z": (("time", *data.z.dims[1:]), z)},
+        coords={name: data[name] for name in data.z.dims[1:]} | {"time": days},
+    )
+    seasonal.to_netcdf(tmp_path / "seasons.nc", engine="h5netcdf")
+    task = ForecastConfig(data=tmp_path / "seasons.nc", variables=("z",), lead="1step")
+    config = RunConfig(
+        task, TransformerConfig(width=8, depth=1), TrainingConfig(epochs=1, batch=64)
+    )
+    found = score(Run.open(train(config, tmp_path / "run", log=silent)), samples=12)
+    # A mean over all seasons is off by the size of the cycle, of 700 in the root mean square.
+    assert found.rmse[FORECASTS.index("climatology"), 0] < 150

@@ -27,7 +27,7 @@ COMMANDS = {
     "demo": Command("demo", "Demo", "train small models, and write a page about them"),
     "plot": Command("plot", "Plot", "pictures of grids, neighborhoods and rooms"),
     "data": Command("data", "Data", "make data to train on"),
-    "list": Command("runs", "List", "the recipes: every row of the paper's tables"),
+    "list": Command("list", "List", "the recipes: every row of the paper's tables"),
     "train": Command("train", "Train", "train a recipe, or a forecast of your own data"),
     "evaluate": Command("runs", "Evaluate", "measure a run's model on test samples"),
     "predict": Command("runs", "Predict", "apply a run's model to a file"),

@@ -13,10 +13,15 @@ from spherule.train.loop import OnStep
 from spherule.train.task import Log
 
 
+def first_rank() -> bool:
+    """Under torchrun, one process speaks."""
+    return int(os.environ.get("RANK", "0")) == 0
+
+
 @contextmanager
 def progress() -> Iterator[tuple[OnStep, Log]]:
     """`on_step`, which shows each step, and `log`, which prints beside the bar."""
-    if int(os.environ.get("RANK", "0")) > 0:
+    if not first_rank():
         yield (lambda event: None), (lambda text: None)
         return
     console = Console(soft_wrap=True)

@@ -1,21 +1,23 @@
-"""Commands on runs: list, evaluate, predict, rollout, compare, report, publish."""
+"""Commands on runs: evaluate, predict, rollout, compare, report, publish."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import tyro
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from spherule import recipes
 from spherule.runs import Run, RunDirectory, Scores, evaluate, predict, publish, roll_out, score
 from spherule.runs.scores import FORECASTS
 from spherule.tasks.fields import FieldConfig
 from spherule.train import ranks
+
+if TYPE_CHECKING:
+    from spherule.report.table import ResultsTable
 
 
 @contextmanager
@@ -27,24 +29,6 @@ def together(device: str) -> Iterator[bool]:
 
 def mute(text: str) -> None:
     """For the others."""
-
-
-@dataclass(frozen=True)
-class List:
-    """Show the recipes: every row of the paper's tables."""
-
-    def run(self) -> None:
-        wide = max(map(len, recipes.RECIPES))
-        titles = max(len(recipe.title) for recipe in recipes.RECIPES.values())
-        print(f"{'recipe':{wide}}  {'model':{titles}}  validation loss in the paper")
-        for recipe in recipes.RECIPES.values():
-            known = recipe.published
-            loss = "" if known is None else f"{known.metrics['loss'][0]:.3f}"
-            print(f"{recipe.name:{wide}}  {recipe.title:{titles}}  {loss}".rstrip())
-        print(
-            "\nEach also as NAME:small and NAME:tiny, which train on a laptop's CPU. "
-            "forecast: your own data."
-        )
 
 
 @dataclass(frozen=True)
@@ -140,6 +124,7 @@ class RollOut:
     """How far."""
     samples: int = 4
     """Test samples to start from."""
+    checkpoint: Literal["best", "last"] = "best"
     out: Path | None = None
     """Directory for the figures; by default `rollout` in that of the run."""
     device: str = "auto"
@@ -149,7 +134,7 @@ class RollOut:
         from spherule.report.rollout import draw_rollout
 
         with together(self.device) as first:
-            run, log = Run.open(self.directory), print if first else mute
+            run, log = Run.open(self.directory, which=self.checkpoint), print if first else mute
             result = roll_out(run, self.hours, samples=self.samples, device=self.device, log=log)
         if not first:
             return
@@ -175,22 +160,42 @@ class Compare:
     """Where runs are measured that have not been: auto, cpu, cuda, cuda:1 ..."""
 
     def run(self) -> None:
-        from spherule.report.table import paper_tables, results_table
+        from spherule.report.table import comparison_page, paper_tables, results_table
 
         if self.paper and not self.directories:
             print("\n\n".join(table.markdown() for table in paper_tables()))
             return
         table = results_table(self.directories, paper=self.paper, device=self.device)
         print(table.markdown())
+        scores = self._scores()
+        if scores is not None:
+            print(f"\n{scores.markdown()}")
         if self.out is not None:
             if self.out.suffix not in (".md", ".html"):
                 raise ValueError(
                     f"out={str(self.out)!r}: expected a name that ends in .md or .html"
                 )
             self.out.parent.mkdir(parents=True, exist_ok=True)
-            markup = table.html_page() if self.out.suffix == ".html" else table.markdown()
-            self.out.write_text(markup + "\n")
+            tables = [table] if scores is None else [table, scores]
+            texts = [t.markdown() for t in tables]
+            page = comparison_page(tables) if self.out.suffix == ".html" else "\n\n".join(texts)
+            self.out.write_text(page + "\n")
             print(f"wrote {self.out}")
+
+    def _scores(self) -> "ResultsTable | None":
+        """Of forecasts, with what they lose to in red."""
+        from spherule.report.score_table import score_table, warnings
+        from spherule.runs.scores import scored
+
+        runs = [Run.open(directory) for directory in self.directories]
+        scores = [s for run in runs if (s := scored(run, device=self.device)) is not None]
+        if not scores:
+            return None
+        titles = [f"{run.config.title} ({run.directory.path.name})" for run in runs]
+        console = Console(soft_wrap=True)
+        for sentence in warnings(titles, scores):
+            console.print(escape(sentence), style="red", highlight=False)
+        return score_table(titles, scores)
 
 
 @dataclass(frozen=True)
@@ -202,6 +207,7 @@ class Publish:
     directory: tyro.conf.Positional[Path]
     target: tyro.conf.Positional[str]
     """A directory, or hf://owner/name on the Hugging Face Hub."""
+    checkpoint: Literal["best", "last"] = "best"
     notes: Path | None = None
     """A Markdown file that becomes a part of the card: licence, limits."""
     device: str = "auto"
@@ -209,7 +215,7 @@ class Publish:
 
     def run(self) -> None:
         notes = "" if self.notes is None else self.notes.read_text(encoding="utf-8")
-        run = Run.open(self.directory)
+        run = Run.open(self.directory, which=self.checkpoint)
         print(f"wrote {publish(run, self.target, notes=notes, device=self.device)}")
 
 

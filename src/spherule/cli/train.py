@@ -1,7 +1,10 @@
 """`spherule train RECIPE`: the flags are the fields of the recipe's config."""
 
+import contextlib
 import dataclasses
+import io
 import json
+import re
 import shlex
 import sys
 from dataclasses import dataclass, field, make_dataclass
@@ -11,7 +14,7 @@ from typing import Annotated, Any
 import tyro
 
 from spherule import recipes
-from spherule.cli.progress import progress
+from spherule.cli.progress import first_rank, progress
 from spherule.runs import RunDirectory, train
 from spherule.train import Interrupted, RunConfig
 
@@ -45,7 +48,26 @@ class Train:
 
 
 def train_command(arguments: list[str]) -> None:
-    """Parse the recipe first, since its config decides which flags there are."""
+    """Parse the recipe first, since its config decides which flags there are. Errors name the
+    flags that were given.
+    """
+    try:
+        _train(arguments)
+    except ValueError as error:
+        raise type(error)(with_flags(str(error), arguments)) from error
+
+
+def with_flags(message: str, arguments: list[str]) -> str:
+    """A message in which arguments, `heads=3`, are the flags that gave them, `--model.heads=3`."""
+    for argument in arguments:
+        if argument.startswith("--"):
+            flag = argument.partition("=")[0]
+            inner = flag.lstrip("-").rpartition(".")[2].replace("-", "_")
+            message = re.sub(rf"(?<![\w.-]){re.escape(inner)}(?=[=:\[])", flag, message)
+    return message
+
+
+def _train(arguments: list[str]) -> None:
     named = bool(arguments) and not arguments[0].startswith("-")
     name, rest = (arguments[0], arguments[1:]) if named else (None, arguments)
     default = _default(name, rest)
@@ -68,10 +90,12 @@ def train_command(arguments: list[str]) -> None:
                 log=log,
             )
     except Interrupted as reason:
-        print(f"{reason}. Go on with: spherule train --resume --out {shlex.quote(str(where))}")
+        if first_rank():
+            print(f"{reason}. Go on with: spherule train --resume --out {shlex.quote(str(where))}")
         sys.exit(130)
     quoted = shlex.quote(str(where))
-    print(f"done; spherule evaluate {quoted}, spherule report {quoted}")
+    if first_rank():
+        print(f"done; spherule evaluate {quoted}, spherule report {quoted}")
 
 
 def _default(name: str | None, rest: list[str]) -> RunConfig:
@@ -106,11 +130,28 @@ def _parse(default: RunConfig, rest: list[str], name: str | None) -> tuple[Contr
         ],
     )
     title = f"spherule train {name}" if name else "spherule train"
-    parsed = tyro.cli(flags, args=rest, prog=title, description=f"Train {default.recipe}.")
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            about = f"Train {default.recipe}."
+            parsed = tyro.cli(flags, args=rest, prog=title, description=about)
+    except SystemExit as end:
+        if reason := _value_error(said.getvalue()):
+            raise ValueError(reason) from None
+        sys.stderr.write(said.getvalue())
+        raise end
     config = dataclasses.replace(
         default, task=parsed.task, training=parsed.training, model=parsed.model
     )
     return parsed.control, config
+
+
+def _value_error(said: str) -> str:
+    """What a config said of its values, without the frame that tyro draws around it."""
+    lines = [line.strip(" │┃|") for line in said.splitlines()]
+    inner = [line for line in lines if line and not set(line) <= set("-─━╭╮╰╯")]
+    text = " ".join(inner).partition("Error parsing ")[2].partition("For full helptext")[0]
+    return text.partition(": ")[2].strip()
 
 
 def _value(arguments: list[str], flag: str) -> str | None:

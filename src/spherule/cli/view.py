@@ -1,5 +1,6 @@
 """`spherule view`."""
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,9 +39,10 @@ class View:
             from spherule.runs import RunDirectory
 
             if RunDirectory(self.path).exists():
+                quoted = shlex.quote(str(self.path))
                 raise ValueError(
-                    f"{self.path} is a run: spherule view {self.path} --attention shows what its "
-                    f"model attends to, spherule report {self.path} the rest"
+                    f"{self.path} is a run: spherule view {quoted} --attention shows what its "
+                    f"model attends to, spherule report {quoted} the rest"
                 )
             globe, out = file_globe(self.path, self.variable), out or Path(f"{self.path.stem}.html")
         write_globe(out, globe)

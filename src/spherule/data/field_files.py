@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from spherule.data.grib import is_grib, open_grib
 from spherule.optional import require
 
 if TYPE_CHECKING:
@@ -18,8 +19,7 @@ s3://bucket/era5.zarr, or an open dataset."""
 
 MEMBERS = ("number", "member", "realization", "ensemble", "ens")
 _ZARR = ("zarr.json", ".zgroup", ".zmetadata")
-_GRIB = (".grib", ".grib2", ".grb", ".grb2")
-_READERS = {".nc": ("h5py", "h5netcdf"), **dict.fromkeys(_GRIB, ("cfgrib",))}
+_READERS = {".nc": ("h5py", "h5netcdf")}
 """What reads files of these names, for when nothing does."""
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+")
 
@@ -72,6 +72,9 @@ def choose(data: "xr.Dataset", names: Sequence[str], source: object) -> "xr.Data
     """
     if twice := sorted({name for name in names if list(names).count(name) > 1}):
         raise ValueError(f"variables: {', '.join(twice)} given more than once")
+    # Coordinates keep their bounds, which say what areas and spans of time they stand for.
+    bounds = {data[name].attrs.get("bounds") for name in data.coords}
+    data = data.set_coords([name for name in data.data_vars if name in bounds - set(names)])
     chosen: dict[str, Any] = {}
     for name in names:
         base, at, level = name.partition("@")
@@ -137,6 +140,8 @@ def _open(path: Path, chunks: dict[str, int] | None = None) -> "xr.Dataset":
     if engine:
         require("zarr", f"reading {path}")
     try:
+        if is_grib(path):
+            return open_grib(path, chunks)
         with warnings.catch_warnings():
             # Stores with and without consolidated metadata are both fine.
             warnings.filterwarnings("ignore", message="Failed to open Zarr store with consol")

@@ -29,10 +29,10 @@ class ForecastDataset(Dataset[tuple[Tensor, ...]]):
     """Pairs (state, state a lead later) of a user's variables, normalised, as float32 (variables,
     *grid.shape); with `leads` > 1 more targets follow. Members of an ensemble are samples each.
 
-    `part` is a range of the time axis, from a fraction to a fraction. A missing value is an error
-    that names variable, time and count, or, with `missing="mask"`, stays NaN for the loss to leave
-    out. With `grid`, fields are brought onto another grid than the data's own; `repair` is that of
-    `Grid.match`.
+    `part` is the range of the time axis that targets lie in, from a fraction to a fraction. A
+    missing value is an error that names variable, time and count, or, with `missing="mask"`, stays
+    NaN for the loss to leave out. With `grid`, fields are brought onto another grid than the data's
+    own; `repair` is that of `Grid.match`.
     """
 
     def __init__(
@@ -102,9 +102,15 @@ class ForecastDataset(Dataset[tuple[Tensor, ...]]):
         states = [torch.from_numpy(self.state(t, member)) for t in places]
         return tuple(self.statistics.normalise(state, self.grid) for state in states)
 
-    def time(self, index: int) -> Any:
-        """When the input of a sample is."""
-        return self.times[self._sequences[index // self._members][0]]
+    @property
+    def length(self) -> float:
+        """Seconds from the first input to the last target."""
+        ends = self.times[[self._sequences[0][0], self._sequences[-1][-1]]]
+        return float(stamps(ends)[-1]) / 1e9
+
+    def time(self, index: int, lead: int = 0) -> Any:
+        """When the input of a sample is, or the target of a lead."""
+        return self.times[self._sequences[index // self._members][lead]]
 
     def state(self, position: int, member: int = 0) -> NDArray[np.float32]:
         """All variables at a place of the time axis, in their own units."""
@@ -143,14 +149,14 @@ class ForecastDataset(Dataset[tuple[Tensor, ...]]):
         return member
 
     def _follow(self, leads: int, part: tuple[float, float]) -> list[tuple[int, ...]]:
-        """Places of the time axis that lie a lead apart, all within the part."""
+        """Places of the time axis that lie a lead apart, all but the first within the part."""
         first, last = (round(fraction * self.times.size) for fraction in part)
         places = self._inside(leads, part)
         if not len(places):
             step = span(float(np.diff(stamps(self.times)).min()) / 1e9)
             raise ValueError(
-                f"{self.name}: no {leads + 1} of times {first} to {last - 1} lie lead={self.lead} "
-                f"apart; the smallest step is {step}"
+                f"{self.name}: none of times {first} to {last - 1} follow others by "
+                f"lead={self.lead}, {leads} in a row; the smallest step is {step}"
             )
         return [tuple(row) for row in places.tolist()]
 
@@ -165,7 +171,10 @@ class ForecastDataset(Dataset[tuple[Tensor, ...]]):
     def _inside(self, leads: int, part: tuple[float, float]) -> NDArray[np.int64]:
         first, last = (round(fraction * self.times.size) for fraction in part)
         places = self.lead.places(self.times, leads)
-        return places[((places >= first) & (places < last)).all(1)]
+        # All targets lie in the part; the input may come before, as it does when one forecasts.
+        targets = places[:, 1:]
+        inside = (places[:, 0] >= 0) & ((targets >= first) & (targets < last)).all(1)
+        return places[inside]
 
     def _measure(self) -> Statistics:
         """Mean and deviation over the sphere, of the inputs of this part."""

@@ -19,7 +19,7 @@ from spherule.grids.match import Match
 if TYPE_CHECKING:
     import xarray as xr
 
-LATITUDES, LONGITUDES = ("latitude", "lat"), ("longitude", "lon")
+LATITUDES, LONGITUDES = ("latitude", "lat", "nav_lat"), ("longitude", "lon", "nav_lon")
 
 
 @dataclass(frozen=True)
@@ -124,4 +124,7 @@ def _coordinate(data: "xr.Dataset", names: tuple[str, ...], unit: str) -> Any:
         if data[other].attrs.get("units") == unit:
             return data[other]
     there = ", ".join(map(str, data.variables))
-    raise ValueError(f"no coordinate {' or '.join(names)} (or with units {unit}) among {there}")
+    raise ValueError(
+        f"no coordinate {' or '.join(names)} (or with units {unit}) among {there}; fields in "
+        "harmonics or on a rotated grid must be brought onto rings first, with CDO or MIR"
+    )

@@ -141,6 +141,16 @@ def stamps(times: NDArray) -> NDArray[np.int64]:
     return since.astype("timedelta64[ns]").astype(np.int64)
 
 
+def year_part(time: Any) -> float | None:
+    """How much of its year has passed, from 0 to 1; durations have none."""
+    if getattr(time, "calendar", None) is not None:
+        return float(time.dayofyr - 1) / 366
+    if getattr(getattr(time, "dtype", None), "kind", "") != "M":
+        return None
+    day = time.astype("datetime64[D]")
+    return float((day - day.astype("datetime64[Y]")).astype(np.int64)) / 366
+
+
 def text(time: Any) -> str:
     """A time in messages."""
     kind = getattr(getattr(time, "dtype", None), "kind", "")

@@ -98,8 +98,8 @@ def match(
     HEALPix in nested order are recognised too. Rows at latitudes of their own are rings whose cells
     end at their `bounds` (rows, 2), or halfway between them.
 
-    `repair` takes what is refused otherwise: a last column that repeats the first, and rows without
-    the poles, whose cells then reach up to the poles.
+    `repair` takes what is refused otherwise: a last column that repeats the first, rows without
+    the poles, whose cells then reach up to the poles, and points on rings that leave out a cap.
     """
     lat, lon = finite_reals("lat", lat), finite_reals("lon", lon)
     if lat.size == 0 or lon.size == 0:
@@ -113,7 +113,7 @@ def match(
             f"lat {lat.shape} and lon {lon.shape}: expected two monotonic 1-D axes, or one pair a "
             "point in equal shapes"
         )
-    return _match_points(lat.ravel(), lon.ravel())
+    return _match_points(lat.ravel(), lon.ravel(), repair)
 
 
 def _match_axes(lat: NDArray, lon: NDArray, bounds: NDArray | None, repair: bool) -> Match:
@@ -176,7 +176,7 @@ def _longitude_axis(lon: NDArray) -> tuple[float, int]:
     return (position - roll) % 1.0, roll % n
 
 
-def _match_points(lat: NDArray, lon: NDArray) -> Match:
+def _match_points(lat: NDArray, lon: NDArray, repair: bool) -> Match:
     tried = []
     for grid in _point_candidates(lat, lon):
         index, error = _assign(grid, lat, lon)
@@ -186,9 +186,9 @@ def _match_points(lat: NDArray, lon: NDArray) -> Match:
             tried.append(f"{grid.name} (but some points are given twice)")
         else:
             return Match(grid, order=np.argsort(index))
-    if own := own_rings.of_points(lat, lon, TOLERANCE):
+    if own := own_rings.of_points(lat, lon, TOLERANCE, partial=repair):
         theta, nphi, phi0, areas, how = own
-        grid = Grid.from_rings(theta, nphi, phi0, areas / nphi)
+        grid = Grid.from_rings(theta, nphi, phi0, areas / nphi, partial=repair)
         index, error = _assign(grid, lat, lon)
         if error <= TOLERANCE and np.all(np.bincount(index, minlength=grid.size) == 1):
             note = f"{grid.nrings} rings of their own, with areas from {how}"
@@ -203,7 +203,8 @@ def _match_points(lat: NDArray, lon: NDArray) -> Match:
         f"lat, lon: {lat.size} points on {rings} latitudes fit no grid within {TOLERANCE} "
         f"degrees; {listed}. "
         "Data on other points (curvilinear, unstructured, regional) must be brought onto rings "
-        "first, with CDO's remapbil or xESMF; rings of your own: Grid.from_rings"
+        "first, with CDO's remapbil or xESMF; rings that leave out a cap are taken as they are "
+        "with repair=True, --repair; rings of your own: Grid.from_rings"
     )
 
 

@@ -4,11 +4,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from jaxtyping import Float
+import torch
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from spherule import checks
-from spherule.distributed import Place, Shards
+from spherule.distributed import Place, Shards, own
 from spherule.grids import Grid
 from spherule.grids.serial import as_grid
 from spherule.models import hub
@@ -16,6 +17,7 @@ from spherule.models.config import ModelConfig
 from spherule.models.pretrained import load, save
 from spherule.nn import Placed
 from spherule.nn.checks import flat_field
+from spherule.ops.checks import require_points
 
 AnyModel = TypeVar("AnyModel", bound="Model")
 
@@ -55,14 +57,29 @@ class Model(Placed):
         self.config = config.resolved(self.grid)
 
     def forward(
-        self, x: Float[Tensor, "batch in_channels ..."]
+        self, x: Float[Tensor, "batch in_channels ..."], mask: Bool[Tensor, "..."] | None = None
     ) -> Float[Tensor, "batch out_channels ..."]:
+        """A mask, `(*grid.shape)` or `(batch, *grid.shape)`, is True where values count. What x
+        has elsewhere, NaN or not, has no influence and no gradient; the output is whole.
+        """
         flat_field(self, "x", x, self.in_channels, self.grid)
-        return self.predict(x)
+        if mask is None:
+            return self.predict(x)
+        require_points("mask", mask, own(self.grid))
+        if mask.dtype != torch.bool:
+            raise TypeError(f"mask: expected bool, True where values count, got {mask.dtype}")
+        mask = mask.expand(x.shape[0], *self.grid.shape)
+        return self.predict_masked(torch.where(mask[:, None], x, 0.0), mask)
 
     def predict(self, x: Tensor) -> Tensor:
         """The map itself, for input that fits."""
         raise NotImplementedError
+
+    def predict_masked(self, x: Tensor, mask: Tensor) -> Tensor:
+        """The same where x is 0 outside of a mask `(batch, *grid.shape)`, for models whose layers
+        take one; others see the zeros.
+        """
+        return self.predict(x)
 
     def fit(self, batches: Iterable[Sequence[Any]]) -> Any | None:
         """Before training, find by least squares what can be found so, from (input, target, ...)

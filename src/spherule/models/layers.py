@@ -2,7 +2,7 @@
 
 from typing import Any, TypeVar, cast
 
-from torch import nn
+from torch import Tensor, nn
 
 from spherule.distributed import Place
 from spherule.geometry.filters import default_cutoff
@@ -122,6 +122,13 @@ def make_convolution(
         ),
     }
     return kinds[config.convolution]()
+
+
+def reach(convolution: nn.Module, mask: Tensor | None) -> Tensor | None:
+    """A mask of what comes out of a convolution; planar ones know none."""
+    if mask is None or not isinstance(convolution, DiscoConv):
+        return None
+    return convolution.reach(mask)
 
 
 def make_upsampling(config: GeometryConfig, grid: Grid, out_grid: Grid) -> nn.Module:

@@ -8,6 +8,7 @@ from spherule.models.base import Model
 from spherule.models.config import NetworkConfig
 from spherule.models.linear import Batches, LinearFit, fit_mix
 from spherule.models.skip import Skip
+from spherule.nn.masks import call
 
 
 class Network(Model):
@@ -33,7 +34,10 @@ class Network(Model):
     def predict(self, x: Tensor) -> Tensor:
         return self.skip(x, self.branch(x))
 
-    def branch(self, x: Tensor) -> Tensor:
+    def predict_masked(self, x: Tensor, mask: Tensor) -> Tensor:
+        return self.skip(x, self.branch(x, mask))
+
+    def branch(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """What is learned beside the skip."""
         raise NotImplementedError
 
@@ -54,12 +58,14 @@ class Network(Model):
         self.skip.scale.copy_(fit.deviation.clamp(min=1e-6))
         return fit
 
-    def run_blocks(self, blocks: nn.ModuleList, position: nn.Module, x: Tensor) -> Tensor:
+    def run_blocks(
+        self, blocks: nn.ModuleList, position: nn.Module, x: Tensor, mask: Tensor | None = None
+    ) -> Tensor:
         """The blocks one after the other, with the position added before each."""
         for block in blocks:
             x = position(x)
             if self.config.checkpoint and self.training:
-                x = checkpoint(block, x, use_reentrant=False)
+                x = checkpoint(block, x, mask, use_reentrant=False)
             else:
-                x = block(x)
+                x = call(block, x, mask)
         return x

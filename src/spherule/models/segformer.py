@@ -26,9 +26,11 @@ from spherule.models.layers import (
     make_norm,
     make_position,
     make_upsampling,
+    reach,
 )
 from spherule.models.network import Network
 from spherule.nn import Placed, Projection, place
+from spherule.nn.masks import call
 from spherule.nn.projection import mix_channels
 
 
@@ -109,6 +111,8 @@ _CUTOFFS = ("cutoffs", "merging_cutoffs", "mixing_cutoffs")
 class MixFeedForward(nn.Module):
     """A feed-forward part that looks around: linear, depthwise convolution, GELU, linear."""
 
+    mask_argument: ClassVar[str] = "mask"
+
     def __init__(self, channels: int, convolution: nn.Module, *, dropout: float = 0.0) -> None:
         super().__init__()
         self.first = Projection(channels, channels, bias=True)
@@ -117,8 +121,8 @@ class MixFeedForward(nn.Module):
         self.second = Projection(channels, channels, bias=True)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x: Tensor) -> Tensor:
-        mixed = self.activation(self.convolution(self.first(x.flatten(2)).view_as(x)))
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        mixed = self.activation(call(self.convolution, self.first(x.flatten(2)).view_as(x), mask))
         return self.dropout(self.second(mixed.flatten(2))).view_as(x)
 
 
@@ -191,11 +195,13 @@ class Segformer(Network):
         self.head = Projection(sum(config.widths), out_channels, bias=True)
         self.end_in(self.head)
 
-    def branch(self, x: Tensor) -> Tensor:
+    def branch(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         levels = []
         for stage in self.stages:
             assert isinstance(stage, Stage)
-            x = stage.end(self.run_blocks(stage.blocks, stage.position, stage.norm(stage.merge(x))))
+            x, mask = call(stage.merge, x, mask), reach(stage.merge, mask)
+            x = call(stage.norm, x, mask)
+            x = call(stage.end, self.run_blocks(stage.blocks, stage.position, x, mask), mask)
             levels.append(x)
         # The head is linear and upsampling acts channel by channel, so the head comes first: few
         # channels are upsampled.

@@ -26,9 +26,11 @@ from spherule.models.layers import (
     make_convolution,
     make_position,
     make_upsampling,
+    reach,
 )
 from spherule.models.network import Network
 from spherule.nn import DiscoConv, Mlp, place
+from spherule.nn.masks import call
 
 
 @dataclass(frozen=True)
@@ -127,8 +129,9 @@ class Transformer(Network):
         )
         self.end_in(self.decoder)
 
-    def branch(self, x: Tensor) -> Tensor:
-        latent = self.run_blocks(self.blocks, self.position, self.encoder(x))
+    def branch(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        encoded = call(self.encoder, x, mask)
+        latent = self.run_blocks(self.blocks, self.position, encoded, reach(self.encoder, mask))
         if isinstance(self.decoder, DiscoConv):
             return self.decoder.after(self.upsample, latent)
         return self.decoder(self.upsample(latent))

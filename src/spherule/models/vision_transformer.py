@@ -72,7 +72,7 @@ class VisionTransformer(Network):
         self.decoder = Projection(width, out_channels * patch**2)
         self.latent_shape = latent.shape
 
-    def branch(self, x: Tensor) -> Tensor:
+    def branch(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         patches = self.encoder(F.pixel_unshuffle(x, self.config.patch).flatten(2))
         latent = self.run_blocks(
             self.blocks, self.position, patches.unflatten(-1, self.latent_shape)

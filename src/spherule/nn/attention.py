@@ -1,7 +1,7 @@
 """Attention as layers: projections around the ops."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -46,6 +46,7 @@ class SphericalAttention(Placed):
     grid: Any
     """A grid, or shards of one; so is `query_grid`."""
     query_grid: Any
+    mask_argument: ClassVar[str] = "key_mask"
 
     @checks.arguments
     def __init__(

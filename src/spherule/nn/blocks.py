@@ -1,12 +1,15 @@
 """What Transformers are built of: drop path, the multilayer perceptron, the pre-norm block."""
 
+from typing import ClassVar
+
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from spherule import checks
 from spherule.distributed import Place, agreed
 from spherule.nn.checks import flat_channels
+from spherule.nn.masks import call
 from spherule.nn.placed import Placed
 from spherule.nn.projection import Projection
 
@@ -62,6 +65,8 @@ class Mlp(nn.Module):
 class Block(nn.Module):
     """A pre-norm block: attention, then a feed-forward part, each on a residual branch."""
 
+    mask_argument: ClassVar[str] = "mask"
+
     @checks.arguments
     def __init__(
         self,
@@ -81,7 +86,10 @@ class Block(nn.Module):
         self.drop_path = DropPath(drop_path)
 
     def forward(
-        self, x: Float[Tensor, "batch channels ..."]
+        self, x: Float[Tensor, "batch channels ..."], mask: Bool[Tensor, "batch ..."] | None = None
     ) -> Float[Tensor, "batch channels ..."]:
-        x = x + self.drop_path(self.attention(self.attention_norm(x)))
-        return x + self.drop_path(self.feed_forward(self.feed_forward_norm(x)))
+        """A mask `(batch, *grid.shape)` goes to all parts that take one."""
+        attended = call(self.attention, call(self.attention_norm, x, mask), mask)
+        x = x + self.drop_path(attended)
+        fed = call(self.feed_forward, call(self.feed_forward_norm, x, mask), mask)
+        return x + self.drop_path(fed)

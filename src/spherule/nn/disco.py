@@ -1,9 +1,10 @@
 """DISCO convolution as a layer."""
 
 import math
+from typing import ClassVar
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from spherule import checks, ops
@@ -13,6 +14,9 @@ from spherule.grids import Grid
 from spherule.nn.checks import flat_field
 from spherule.nn.placed import Placed
 from spherule.nn.projection import mix_channels
+
+_LEAST = 1e-6
+"""The part of a hat from which on its points count as seen."""
 
 
 class DiscoConv(Placed):
@@ -41,6 +45,7 @@ class DiscoConv(Placed):
     weight: nn.Parameter
     """(out_channels, in_channels // groups, hats)"""
     bias: nn.Parameter | None
+    mask_argument: ClassVar[str] = "mask"
 
     @checks.arguments
     def __init__(
@@ -82,10 +87,21 @@ class DiscoConv(Placed):
             nn.init.zeros_(self.bias)
 
     def forward(
-        self, x: Float[Tensor, "batch in_channels *in_points"]
+        self,
+        x: Float[Tensor, "batch in_channels *in_points"],
+        mask: Bool[Tensor, "batch *in_points"] | None = None,
     ) -> Float[Tensor, "batch out_channels *out_points"]:
+        """With a mask `(batch, *grid.shape)`, each hat averages over the points where it is True; a
+        hat without any counts as 0.
+        """
         flat_field(self, "x", x, self.in_channels, self.grid)
+        if mask is not None:
+            return self._biased(self._mixed(self._averages(x, mask)))
         return self._biased(ops.disco(self._seen(x), self.weight, self.stencil))
+
+    def reach(self, mask: Bool[Tensor, "batch *in_points"]) -> Bool[Tensor, "batch *out_points"]:
+        """Where the output knows of any point of a mask."""
+        return (self._hats(mask[:, None].to(self.weight.dtype)) > _LEAST).any(2)[:, 0]
 
     def after(self, upsample: nn.Module, x: Float[Tensor, "batch in_channels *points"]) -> Tensor:
         """`self(upsample(x))` for an `upsample` that is linear and treats all channels alike.
@@ -116,6 +132,27 @@ class DiscoConv(Placed):
         self.stencil = Stencil.hats(
             self.halo.seen, own(out_grid), cutoff=s.cutoff, radii=s.radii, angles=s.angles
         )
+
+    def _hats(self, x: Tensor) -> Tensor:
+        """Each hat's average of each channel, (batch, channels, hats, *out_points)."""
+        hats = self.stencil.basis
+        each = torch.eye(hats, dtype=x.dtype, device=x.device)[:, None]
+        parts = ops.disco(self._seen(x).flatten(0, 1)[:, None], each, self.stencil)
+        return parts.unflatten(0, x.shape[:2])
+
+    def _averages(self, x: Tensor, mask: Tensor) -> Tensor:
+        known = mask[:, None]
+        seen = self._hats(known.to(x.dtype))
+        sums = self._hats(torch.where(known, x, 0.0))
+        return torch.where(seen > _LEAST, sums / seen.clamp(min=_LEAST), 0.0)
+
+    def _mixed(self, averages: Tensor) -> Tensor:
+        out_channels, in_channels, _ = self.weight.shape
+        groups = (self.groups, out_channels // self.groups)
+        weight = self.weight.unflatten(0, groups).flatten(2)
+        parts = averages.unflatten(1, (self.groups, in_channels)).flatten(2, 3)
+        mixed = torch.einsum("goi,bgip->bgop", weight, parts.flatten(3))
+        return mixed.flatten(1, 2).unflatten(-1, averages.shape[3:])
 
     def _seen(self, x: Tensor) -> Tensor:
         return self.halo(x.flatten(2)).unflatten(-1, self.stencil.in_shape)

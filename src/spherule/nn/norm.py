@@ -1,8 +1,10 @@
 """Normalisations of fields (batch, channels, *grid.shape)."""
 
+from typing import ClassVar
+
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from spherule import checks
@@ -21,6 +23,7 @@ class SphericalInstanceNorm(Placed):
     """
 
     weights: Tensor
+    mask_argument: ClassVar[str] = "mask"
 
     @checks.arguments
     def __init__(self, channels: int, grid: Grid, *, eps: float = 1e-5) -> None:
@@ -36,14 +39,27 @@ class SphericalInstanceNorm(Placed):
         self.set_table("weights", torch.tensor(area_shares(grid), device="cpu").float())
 
     def forward(
-        self, x: Float[Tensor, "batch channels ..."]
+        self, x: Float[Tensor, "batch channels ..."], mask: Bool[Tensor, "batch ..."] | None = None
     ) -> Float[Tensor, "batch channels ..."]:
+        """With a mask `(batch, *grid.shape)`, mean and variance are those where it is True."""
         flat = flat_field(self, "x", x, self.weight.shape[0], self.grid)
         weights = self.weights.to(flat.dtype)
+        if mask is not None:
+            shares = weights * mask.flatten(1)
+            total = summed(shares.sum(-1, keepdim=True), self.grid)
+            # (batch, points, 1): a product for each sample.
+            weights = (shares / total.clamp(min=torch.finfo(flat.dtype).tiny))[..., None]
+            mean = summed((flat @ weights)[..., 0], self.grid)
+            centred = flat - mean[..., None]
+            variance = summed((centred.square() @ weights)[..., 0], self.grid)
+            return self._scaled(centred, variance).view_as(x)
         centred = flat - summed(flat @ weights, self.grid)[..., None]
         variance = summed(centred.square() @ weights, self.grid)
+        return self._scaled(centred, variance).view_as(x)
+
+    def _scaled(self, centred: Tensor, variance: Tensor) -> Tensor:
         scale = self.weight * (variance + self.eps).rsqrt()
-        return torch.addcmul(self.bias[:, None], centred, scale[..., None]).view_as(x)
+        return torch.addcmul(self.bias[:, None], centred, scale[..., None])
 
 
 class ChannelNorm(nn.LayerNorm):

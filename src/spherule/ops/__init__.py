@@ -1,5 +1,6 @@
 """Operations on fields: pure functions without parameters."""
 
+from spherule.grids.healpix import pool, unpool
 from spherule.ops.attention_weights import attention_weights
 from spherule.ops.disco import disco
 from spherule.ops.equivariance import equivariance_error
@@ -26,6 +27,7 @@ __all__ = [
     "matern_spectrum",
     "neighborhood_attention",
     "point_variance",
+    "pool",
     "power_spectrum",
     "random_coeffs",
     "random_field",
@@ -33,6 +35,7 @@ __all__ = [
     "rotate",
     "sht",
     "spectral_filter",
+    "unpool",
     "vorticity_divergence",
     "wind",
 ]

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from spherule.models import SegformerConfig, TransformerConfig, VisionTransformerConfig
+from spherule.recipes import titles
 
 RowConfig: TypeAlias = TransformerConfig | SegformerConfig | VisionTransformerConfig
 
@@ -17,41 +18,44 @@ class Row:
 
 
 ROWS: dict[str, Row] = {
-    "r2-transformer": Row("R² Transformer", TransformerConfig.planar(local=False)),
-    "s2-transformer": Row("S² Transformer", TransformerConfig.spherical(local=False)),
-    "r2-transformer-local": Row("R² Transformer (local)", TransformerConfig.planar()),
-    "s2-transformer-local": Row("S² Transformer (local)", TransformerConfig.spherical()),
-    "r2-segformer": Row("R² SegFormer", SegformerConfig.planar(local=False)),
-    "s2-segformer": Row("S² SegFormer", SegformerConfig.spherical(local=False)),
-    "r2-segformer-local": Row("R² SegFormer (local)", SegformerConfig.planar()),
-    "s2-segformer-local": Row("S² SegFormer (local)", SegformerConfig.spherical()),
+    "r2-transformer": Row(titles.ROWS["r2-transformer"], TransformerConfig.planar(local=False)),
+    "s2-transformer": Row(titles.ROWS["s2-transformer"], TransformerConfig.spherical(local=False)),
+    "r2-transformer-local": Row(titles.ROWS["r2-transformer-local"], TransformerConfig.planar()),
+    "s2-transformer-local": Row(titles.ROWS["s2-transformer-local"], TransformerConfig.spherical()),
+    "r2-segformer": Row(titles.ROWS["r2-segformer"], SegformerConfig.planar(local=False)),
+    "s2-segformer": Row(titles.ROWS["s2-segformer"], SegformerConfig.spherical(local=False)),
+    "r2-segformer-local": Row(titles.ROWS["r2-segformer-local"], SegformerConfig.planar()),
+    "s2-segformer-local": Row(titles.ROWS["s2-segformer-local"], SegformerConfig.spherical()),
 }
 
 LARGE: dict[str, Row] = {
     "r2-segformer-local-large": Row(
-        "R² SegFormer (local, large)", SegformerConfig.planar().large()
+        titles.LARGE["r2-segformer-local-large"], SegformerConfig.planar().large()
     ),
     "s2-segformer-local-large": Row(
-        "S² SegFormer (local, large)", SegformerConfig.spherical().large()
+        titles.LARGE["s2-segformer-local-large"], SegformerConfig.spherical().large()
     ),
 }
 
 ABLATION: dict[str, Row] = {
-    "ablation-1-vit": Row("ViT", VisionTransformerConfig()),
+    "ablation-1-vit": Row(titles.ABLATION["ablation-1-vit"], VisionTransformerConfig()),
     "ablation-2-convolution": Row(
-        "− patches + R² convolution", TransformerConfig.planar(local=False, position="learned")
+        titles.ABLATION["ablation-2-convolution"],
+        TransformerConfig.planar(local=False, position="learned"),
     ),
     "ablation-3-spectral": Row(
-        "− learned + spectral positions", TransformerConfig.planar(local=False)
+        titles.ABLATION["ablation-3-spectral"], TransformerConfig.planar(local=False)
     ),
     # What is integrated over the sphere comes with its convolution: upsampling follows it by
     # itself, the norm is named.
     "ablation-4-s2-convolution": Row(
-        "− R² + S² convolution",
+        titles.ABLATION["ablation-4-s2-convolution"],
         TransformerConfig.planar(local=False, convolution="spherical", norm="instance"),
     ),
-    "ablation-5-s2-attention": Row("− R² + S² attention", TransformerConfig.spherical(local=False)),
-    "ablation-6-local": Row("− global + local attention", TransformerConfig.spherical()),
+    "ablation-5-s2-attention": Row(
+        titles.ABLATION["ablation-5-s2-attention"], TransformerConfig.spherical(local=False)
+    ),
+    "ablation-6-local": Row(titles.ABLATION["ablation-6-local"], TransformerConfig.spherical()),
 }
 
 

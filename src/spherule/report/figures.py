@@ -8,6 +8,7 @@ import numpy as np
 
 from spherule.report.curves import legend_below, panels_of
 from spherule.report.globe import globe_section
+from spherule.report.globe.payload import SLIGHT
 from spherule.report.maps import Projection, draw_map, smooth
 from spherule.report.style import embedded, logarithmic, pyplot, run_style, section
 from spherule.train.figures import (
@@ -59,13 +60,19 @@ def _(figure: Maps) -> str:
     )
     # Predictions may go astray; the scale is that of what is known.
     truth = figure.rows[-1][0].values
-    low, high = float(truth.min()), float(truth.max())
-    if low < 0 < high:
-        low, high = -max(-low, high), max(-low, high)
-    worst = max((float(np.abs(e).max()) for e in errors), default=0.0) or 1.0
-    scales = {"field": (low, high, "RdBu_r"), "error": (-worst, worst, "PuOr_r")}
+    worst = max((float(np.nanmax(np.abs(e))) for e in errors), default=0.0) or 1.0
+    scales = {"field": fitting_colors(truth), "error": (-worst, worst, "PuOr_r")}
     assert fields
     return "".join(_maps(figure, scales, *view) for view in VIEWS)
+
+
+def fitting_colors(values: np.ndarray) -> tuple[float, float, str]:
+    """Limits and a color map: diverging about 0 for what has either sign, else sequential."""
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    most = max(-low, high)
+    if min(-low, high) > SLIGHT * most:
+        return -most, most, "RdBu_r"
+    return low, high, "viridis"
 
 
 def _maps(
@@ -96,6 +103,7 @@ def _maps(
                 centre=center,
                 limits=(low, high),
                 cmap=colors,
+                earth=figure.earth,
             )
             ax.set_title(panel.title, fontsize=11)
         kind = panels[-1].kind

@@ -11,11 +11,15 @@ from spherule.geometry.interpolation import nearest_points
 from spherule.geometry.rotations import about_y, about_z
 from spherule.grids import Grid
 from spherule.ops import resample
+from spherule.report.earth import coastlines, graticule
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.image import AxesImage
 
+MISSING = "0.72"
+_COAST = {"color": "0.1", "linewidth": 0.6}
+_GRATICULE = {"color": "0.25", "linewidth": 0.4, "alpha": 0.4}
 SMOOTH = 180
 """Rings from which on a map may be drawn as it is."""
 Projection: TypeAlias = Literal["mollweide", "orthographic"]
@@ -31,9 +35,10 @@ def draw_map(
     pixels: int = 600,
     limits: tuple[float, float] | None = None,
     cmap: str = "RdBu_r",
+    earth: bool = False,
 ) -> "AxesImage":
-    """Draw a field `grid.shape` so that each point's cell is seen; `centre` is latitude and
-    longitude in degrees.
+    """Draw a field `grid.shape` so that each point's cell is seen, gray where it is missing;
+    `centre` is latitude and longitude in degrees, `earth` draws coasts and meridians.
     """
     values = np.asarray(u, dtype=np.float64)
     if values.shape != grid.shape:
@@ -55,6 +60,11 @@ def draw_map(
         interpolation="antialiased",
     )
     outline = np.linspace(0, 2 * np.pi, 361)
+    ax.fill(width * np.cos(outline), height * np.sin(outline), color=MISSING, zorder=-1)
+    if earth:
+        for lines, style in ((graticule(), _GRATICULE), (coastlines(), _COAST)):
+            paths = [_project(line @ facing(*centre).T, projection) for line in lines]
+            ax.plot(*np.concatenate(paths).T, **style)
     ax.plot(width * np.cos(outline), height * np.sin(outline), color="0.35", linewidth=0.8)
     ax.set_aspect("equal")
     ax.set_axis_off()
@@ -62,8 +72,8 @@ def draw_map(
 
 
 def smooth(u: NDArray, grid: Grid) -> tuple[NDArray, Grid]:
-    """A field on a grid fine enough that its cells are not seen."""
-    if grid.nrings >= SMOOTH:
+    """A field on a grid fine enough that its cells are not seen; one with holes stays as it is."""
+    if grid.nrings >= SMOOTH or np.isnan(u).any():
         return u, grid
     fine = Grid.gauss(SMOOTH, 2 * SMOOTH)
     return resample(torch.from_numpy(u), grid, fine).numpy(), fine
@@ -91,6 +101,25 @@ def _mollweide(x: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
 
 
 _UNPROJECT = {"mollweide": _mollweide, "orthographic": _orthographic}
+
+
+def _project(xyz: NDArray, projection: Projection) -> NDArray:
+    """The picture (points + 1, 2) of a line of unit vectors, with NaN where it is not seen, where
+    it leaves the map on one side to come back on the other, and at its end.
+    """
+    if projection == "orthographic":
+        flat = np.where(xyz[:, :1] > 0, xyz[:, 1:], np.nan)
+    else:
+        latitude, longitude = np.arcsin(xyz[:, 2].clip(-1, 1)), np.arctan2(xyz[:, 1], xyz[:, 0])
+        auxiliary = latitude.copy()
+        for _ in range(30):  # Newton; slow only at the poles, where it matters least
+            slope = np.maximum(2 + 2 * np.cos(2 * auxiliary), 1e-9)
+            wrong = 2 * auxiliary + np.sin(2 * auxiliary) - np.pi * np.sin(latitude)
+            auxiliary = (auxiliary - wrong / slope).clip(-np.pi / 2, np.pi / 2)
+        flat = np.stack([2 / np.pi * longitude * np.cos(auxiliary), np.sin(auxiliary)], axis=-1)
+        torn = np.flatnonzero(np.abs(np.diff(longitude)) > np.pi) + 1
+        flat = np.insert(flat, torn, np.nan, axis=0)
+    return np.append(flat, [[np.nan, np.nan]], axis=0)
 
 
 def facing(latitude: float, longitude: float) -> NDArray[np.float64]:

@@ -2,7 +2,7 @@
 
 import io
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -17,6 +17,8 @@ from spherule.report.style import pyplot
 
 LMAX = 85
 EVERY = 3 * 3600  # seconds between frames
+SHORTEST = 3000
+"""Milliseconds that a movie takes at least."""
 # Where to look from: the jet circles the pole.
 _VIEWS: dict[str, tuple[Projection, tuple[float, float]]] = {
     "galewsky": ("orthographic", (60.0, -90.0))
@@ -34,7 +36,7 @@ def draw_movie(
     if not days > 0:
         raise ValueError(f"days={days} must be positive")
     state = case_named(checks.choice("case", case, CASES))(lmax)
-    Image = require("PIL.Image", "a movie")
+    require("PIL.Image", "a movie")
     grid = Grid.gauss(2 * lmax + 2, 4 * lmax + 4)
     solver = ShallowWater(
         grid,
@@ -55,10 +57,27 @@ def draw_movie(
             day = number * EVERY / 86400
             images.append(_frame(solver.fields(later)[1], grid, day, case, limit, pixels))
             yield day
-    first, *rest = (Image.open(image).quantize(96) for image in images)
+    write_gif(path, images, duration=100)
+
+
+def write_gif(path: Path, frames: Sequence[io.BytesIO], *, duration: int) -> None:
+    """Pictures (PNG), each seen for so many milliseconds, or longer where they are few."""
+    Image = require("PIL.Image", "a movie")
+    images = [Image.open(frame).convert("RGB") for frame in frames]
+    # One palette for all, so that nothing flickers, and dithered, so that no stripes are seen.
+    middle = images[len(images) // 2]
+    wide = Image.new("RGB", (middle.width, 2 * middle.height))
+    for i, image in enumerate((middle, images[-1])):
+        wide.paste(image, (0, i * middle.height))
+    palette = wide.quantize(255)
+    first, *rest = (image.quantize(palette=palette, dither=Image.Dither.FLOYDSTEINBERG)
+                    for image in images)  # fmt: skip
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(path.name + ".partial")
-    first.save(new, format="GIF", save_all=True, append_images=rest, duration=100, loop=0)
+    first.save(
+        new, format="GIF", save_all=True, append_images=rest, loop=0,
+        duration=max(duration, SHORTEST // len(images)),
+    )  # fmt: skip
     new.replace(path)
 
 

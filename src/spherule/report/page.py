@@ -9,11 +9,14 @@ from pathlib import Path
 import torch
 
 import spherule
+from spherule.recipes.command import train_command
 from spherule.report.curves import draw_losses
 from spherule.report.figures import draw_section
+from spherule.report.score_table import markup
 from spherule.report.style import page, section
 from spherule.report.table import results_table
 from spherule.runs import Run
+from spherule.runs.scores import scored
 from spherule.train.figures import Section
 from spherule.train.files import write_whole
 from spherule.train.ranks import choose_device
@@ -51,6 +54,7 @@ def write_report(
         section(
             "Results", "The paper's columns, on samples that no model was trained on.", table.html()
         ),
+        *_scores(titles, runs, device, log),
         section("Training", "", draw_losses(titles, journals)),
         *(draw_section(part) for part in (*models[0].task.sections(models), *more)),
         section(
@@ -63,6 +67,15 @@ def write_report(
     ]
     out.parent.mkdir(parents=True, exist_ok=True)
     write_whole(out, page(heading, "\n".join(body)) + "\n")
+
+
+def _scores(titles: Sequence[str], runs: Sequence[Run], device: str, log: Log) -> list[str]:
+    """Of forecasts."""
+    scores = [s for run in runs if (s := scored(run, device=device, log=log)) is not None]
+    if not scores:
+        return []
+    text = "In the variables' own units, beside forecasts that cost nothing."
+    return [section("Scores", text, markup(titles, scores))]
 
 
 def require_one_task(directories: Sequence[Path]) -> list[Run]:
@@ -81,12 +94,13 @@ def require_one_task(directories: Sequence[Path]) -> list[Run]:
 
 def _provenance(title: str, run: Run) -> str:
     config = html.escape(json.dumps(run.config.to_dict(), indent=2))
-    command = html.escape(f"spherule train {run.name} --out {run.directory.path.name}")
+    command = html.escape(train_command(run.config, run.directory.path.name))
     built = html.escape(
         f"{type(run.model).__name__} on {run.model.grid.name}, {run.model.in_channels} channels "
         f"in, {run.model.out_channels} out"
     )
     return (
-        f"<details><summary>{html.escape(title)}: {command}, step {run.checkpoint.step}</summary>"
-        f"<p>{built}</p><pre>{config}</pre></details>"
+        f"<p>{html.escape(title)}, step {run.checkpoint.step}:</p><pre>{command}</pre>"
+        f"<details><summary>{built}; its config, for spherule train --config</summary>"
+        f"<pre>{config}</pre></details>"
     )

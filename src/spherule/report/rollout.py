@@ -6,17 +6,19 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from spherule.data.times import span
-from spherule.grids import Grid
 from spherule.optional import require
+from spherule.report.figures import fitting_colors
 from spherule.report.globe import write_globe
 from spherule.report.maps import draw_map, smooth
+from spherule.report.movie import write_gif
 from spherule.report.style import logarithmic, pyplot, run_style
 from spherule.runs.rollout import Rollout
 from spherule.train.figures import Section
 from spherule.train.files import write_json
-from spherule.train.scene import Frames, Globe, forecast_globe
+from spherule.train.scene import LONG, Frames, Globe, forecast_globe
 
 
 def draw_rollout(rollout: Rollout, directory: Path) -> list[Path]:
@@ -64,14 +66,19 @@ def rollout_section(rollout: Rollout, *, every: float) -> Section:
 
 def rollout_globe(rollout: Rollout, stride: int = 1) -> Globe:
     """The first sample, each `stride`-th lead, in the variables' own units."""
-    frames = {
-        source: rollout.statistics.denormalise(torch.from_numpy(u[::stride]), rollout.grid).numpy()
+    frames = {source: u[::stride] for source, u in physical_frames(rollout).items()}
+    return forecast_globe(
+        rollout.title, rollout.grid, rollout.variables, rollout.units,
+        Frames.hours([0.0, *rollout.hours][::stride]), frames, earth=rollout.earth,
+    )  # fmt: skip
+
+
+def physical_frames(rollout: Rollout) -> dict[str, NDArray[np.float32]]:
+    """The first sample in the variables' own units."""
+    return {
+        source: rollout.statistics.denormalise(torch.from_numpy(u), rollout.grid).numpy()
         for source, u in rollout.frames.items()
     }
-    hours = Frames.hours([0.0, *rollout.hours][::stride])
-    return forecast_globe(
-        rollout.title, rollout.grid, rollout.variables, rollout.units, hours, frames
-    )
 
 
 def _growth(path: Path, rollout: Rollout) -> None:
@@ -80,14 +87,16 @@ def _growth(path: Path, rollout: Rollout) -> None:
     figure, axes = plt.subplots(
         1, count, figsize=(max(4.2 * count, 7), 4), layout="constrained", squeeze=False
     )
+    unit, each = ("days", 24) if rollout.hours[-1] >= LONG else ("hours", 1)
+    times = rollout.hours / each
     for i, (ax, variable) in enumerate(zip(axes[0], rollout.variables, strict=True)):
-        ax.plot(rollout.hours, rollout.model_error[:, i], marker="o", markersize=3, label="model",
+        ax.plot(times, rollout.model_error[:, i], marker="o", markersize=3, label="model",
                 **run_style(0))  # fmt: skip
-        ax.plot(rollout.hours, rollout.persistence_error[:, i], "--", color="0.35",
+        ax.plot(times, rollout.persistence_error[:, i], "--", color="0.35",
                 label="persistence")  # fmt: skip
         highest = 1.5 * max(float(rollout.persistence_error[:, i].max()), 1.0)
         ax.set_ylim(0, min(highest, 1.1 * max(rollout.model_error[:, i].max(), highest / 1.1)))
-        ax.set(xlabel="hours", title=variable)
+        ax.set(xlabel=unit, title=variable)
         ax.grid(alpha=0.25)
     axes[0][0].set_ylabel("root mean square error (deviations)")
     axes[0][0].legend(frameon=False)
@@ -102,6 +111,7 @@ def _spectra(path: Path, rollout: Rollout) -> None:
     figure, axes = plt.subplots(
         1, count, figsize=(max(4.2 * count, 7), 4), layout="constrained", squeeze=False
     )
+    when = Frames.hours(rollout.hours).labels
     chosen = sorted({0, rollout.hours.size // 2, rollout.hours.size - 1})
     shades = plt.get_cmap("viridis")(np.linspace(0.1, 0.8, len(chosen)))
     degree = np.arange(1, rollout.spectra["truth"].shape[2])
@@ -109,7 +119,7 @@ def _spectra(path: Path, rollout: Rollout) -> None:
         for lead, shade in zip(chosen, shades, strict=True):
             truth, model = (rollout.spectra[k][lead, i, 1:] for k in ("truth", "model"))
             ax.plot(degree, truth, color=shade, linewidth=3.5, alpha=0.35)
-            ax.plot(degree, model, color=shade, label=f"{rollout.hours[lead]:g} h")
+            ax.plot(degree, model, color=shade, label=when[lead])
         logarithmic(ax, x=True)
         top = float(rollout.spectra["truth"][:, i].max())
         ax.set_ylim(top * 1e-8, top * 10)
@@ -123,40 +133,35 @@ def _spectra(path: Path, rollout: Rollout) -> None:
 
 
 def _movie(path: Path, rollout: Rollout) -> None:
-    Image = require("PIL.Image", "a movie")
+    require("PIL.Image", "a movie")
     names = list(rollout.variables)
     v = names.index("vorticity") if "vorticity" in names else 0
-    limit = float(np.abs(rollout.frames["truth"][:, v]).max())
-    images = []
-    for number in range(len(rollout.frames["model"])):
-        pair = {k: rollout.frames[k][number, v] for k in ("model", "truth")}
-        hours = 0.0 if number == 0 else rollout.hours[number - 1]
-        images.append(
-            Image.open(_frame(pair, rollout.grid, names[v], hours, limit))
-            .convert("RGB")
-            .quantize(256)
-        )
-    first, *rest = images
-    new = path.with_name(path.name + ".partial")
-    first.save(new, format="GIF", save_all=True, append_images=rest, duration=150, loop=0)
-    new.replace(path)
+    fields = {source: u[:, v] for source, u in physical_frames(rollout).items()}
+    colors = fitting_colors(fields["truth"])
+    worst = float(np.nanmax(np.abs(fields["model"] - fields["truth"]))) or 1.0
+    unit = f" ({rollout.units[v]})" if rollout.units[v] else ""
+    when = Frames.hours([0.0, *rollout.hours]).labels
+    frames = []
+    for number, label in enumerate(when):
+        model, truth = fields["model"][number], fields["truth"][number]
+        panels = [("model", model, colors), ("truth", truth, colors)]
+        panels.append(("model − truth", model - truth, (-worst, worst, "PuOr_r")))
+        frames.append(_frame(panels, rollout, f"{names[v]}{unit}", f"{names[v]}, {label}"))
+    write_gif(path, frames, duration=150)
 
 
-def _frame(
-    pair: dict[str, Any], grid: Grid, variable: str, hours: float, limit: float
-) -> io.BytesIO:
+def _frame(panels: list[Any], rollout: Rollout, label: str, title: str) -> io.BytesIO:
     plt = pyplot()
     figure, axes = plt.subplots(1, 3, figsize=(11, 3.9), layout="constrained")
-    panels = [("model", pair["model"]), ("truth", pair["truth"])]
-    panels.append(("model − truth", pair["model"] - pair["truth"]))
-    for ax, (title, u) in zip(axes, panels, strict=True):
+    for ax, (name, u, (low, high, colors)) in zip(axes, panels, strict=True):
         drawn = draw_map(
-            ax, *smooth(u, grid), projection="orthographic", centre=(45.0, 20.0),
-            pixels=420, limits=(-limit, limit),
+            ax, *smooth(u, rollout.grid), projection="orthographic", centre=(45.0, 20.0),
+            pixels=420, limits=(low, high), cmap=colors, earth=rollout.earth,
         )  # fmt: skip
-        ax.set_title(title)
-    figure.colorbar(drawn, ax=axes, shrink=0.8, label=f"{variable} (deviations)")
-    figure.suptitle(f"{variable}, {hours:g} h")
+        ax.set_title(name)
+        if name != "model":
+            figure.colorbar(drawn, ax=ax, shrink=0.8, label=label if name == "truth" else "error")
+    figure.suptitle(title)
     image = io.BytesIO()
     figure.savefig(image, dpi=80)
     plt.close(figure)

@@ -47,6 +47,7 @@ th, td { padding: .5rem .45rem; text-align: right; border-bottom: 1px solid var(
          white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
 th { color: var(--soft); font-weight: 600; white-space: normal; vertical-align: bottom; }
+p.bad { color: #b3261e; }
 td.best { font-weight: 700; color: var(--mark); }
 details { margin-top: .8rem; }
 summary { cursor: pointer; color: var(--mark); }

@@ -65,9 +65,6 @@ class ResultsTable:
             f"</table></div>\n<p class=note>{html.escape(self.note)}</p>"
         )
 
-    def html_page(self) -> str:
-        return page("Comparison of runs", f"<h1>Comparison of runs</h1>\n{self.html()}")
-
     def best(self) -> list[float | None]:
         """The best value of each column, where there is something to choose from."""
         found: list[float | None] = []
@@ -81,6 +78,12 @@ class ResultsTable:
     @staticmethod
     def _line(cells: Any) -> str:
         return f"| {' | '.join(cells)} |"
+
+
+def comparison_page(tables: Sequence[ResultsTable]) -> str:
+    """A page of its own."""
+    inner = "\n".join(table.html() for table in tables)
+    return page("Comparison of runs", f"<h1>Comparison of runs</h1>\n{inner}")
 
 
 def results_table(

@@ -41,6 +41,8 @@ class Rollout:
     """`model` and `truth`: the first sample (leads + 1, variables, *shape), in deviations."""
     statistics: Statistics
     """That make them physical."""
+    earth: bool = False
+    """Whether coasts belong on maps of it."""
 
 
 @torch.no_grad()
@@ -80,10 +82,11 @@ def _rolled_out(run: Run, hours: float, samples: int, where: torch.device, log: 
     start, *truth = to_device(first_samples(dataset, present), where)
     state, predictions = start, []
     for _ in range(leads):
-        state = task.step(model, state)
-        if summed((~state.isfinite()).sum(), place):
+        prediction = task.step(model, state)
+        if summed((~prediction.isfinite()).sum(), place):
             break
-        predictions.append(state)
+        predictions.append(prediction)
+        state = task.following(prediction, state)
     truth = [t.nan_to_num(0.0) for t in truth[: len(predictions)]]
     start = start.nan_to_num(0.0)
 
@@ -117,6 +120,7 @@ def _rolled_out(run: Run, hours: float, samples: int, where: torch.device, log: 
             "truth": first([start, *truth]),
         },
         statistics=task.statistics,
+        earth=task.earth,
     )
 
 

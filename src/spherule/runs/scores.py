@@ -2,13 +2,14 @@
 
 Means over the sphere are by area. RMSE is the root of the mean square over samples and area; ACC is
 the correlation of anomalies from the climatology over the sphere, averaged over samples; both as
-WeatherBench 2 defines them. The climatology is the mean of training targets at each point.
+WeatherBench 2 defines them. The climatology is the mean of training targets at each point: of the
+same time of the year where there are years of them.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -22,10 +23,13 @@ from spherule.optional import require
 from spherule.runs.run import Run
 from spherule.tasks.fields import FieldTask
 from spherule.train import ranks
-from spherule.train.files import write_json
+from spherule.train.files import read_json, write_json
+from spherule.train.task import Log
 
 CLIMATOLOGY = 256
 """Training targets, evenly spread, that the climatology is the mean of."""
+BINS = 24
+"""Parts of the year that a climatology is kept for; five of them are its window, of 76 days."""
 METRICS = ("rmse", "bias", "acc", "spectra")
 FORECASTS = ("model", "persistence", "climatology", "linear")
 
@@ -36,6 +40,8 @@ class Scores:
 
     title: str
     lead: str
+    step: int
+    """Of the checkpoint."""
     samples: int
     variables: tuple[str, ...]
     units: tuple[str, ...]
@@ -56,12 +62,32 @@ class Scores:
             if f > 0 and not self.rmse[0, v] <= self.rmse[f, v]
         ]
 
+    @classmethod
+    def load(cls, path: Path) -> "Scores":
+        """From JSON."""
+        kept = read_json(path, "title", "lead", "step", "samples", "variables")
+        variables = kept["variables"]
+        metrics = {
+            metric: np.array(
+                [[_value(v[f][metric]) for v in variables.values()] for f in FORECASTS]
+            )
+            for metric in METRICS
+        }
+        units = tuple(str(v["units"]) for v in variables.values())
+        about = (str(kept["title"]), str(kept["lead"]), int(kept["step"]), int(kept["samples"]))
+        return cls(*about, tuple(variables), units, **metrics)
+
     def save(self, path: Path) -> None:
         """As JSON or NetCDF."""
         if path.suffix not in (".json", ".nc"):
             raise ValueError(f"scores={str(path)!r}: expected a name that ends in .json or .nc")
         path.parent.mkdir(parents=True, exist_ok=True)
-        about = {"title": self.title, "lead": self.lead, "samples": self.samples}
+        about = {
+            "title": self.title,
+            "lead": self.lead,
+            "step": self.step,
+            "samples": self.samples,
+        }
         if path.suffix == ".json":
             variables = {
                 name: {
@@ -113,41 +139,60 @@ def _scored(run: Run, samples: int | None, batch: int, where: torch.device) -> S
     task, model = ranks.spread_both(serial, run.model.to(where).eval(), mesh)
     count = task.test_samples if samples is None else checks.integer("samples", samples, low=1)
     count = min(count, task.test_samples)
-    climatology = _climatology(task).to(where)
+    climatology = _Climatology(task, where)
     forecasts: dict[str, Callable[[Tensor], Tensor]] = {
         "model": lambda x: task.step(model, x),
         "persistence": lambda x: x.nan_to_num(0.0),
-        "climatology": lambda x: climatology.expand_as(x),
         "linear": lambda x: task.step(linear, x),
     }
-    sums = [_Sums(task, climatology) for _ in FORECASTS]
-    for state, target in _batches(task, count, batch, where):
+    sums = [_Sums(task, where) for _ in FORECASTS]
+    for numbers, state, target in _batches(task, count, batch, where):
+        usual = climatology.at(numbers)
         for name, total in zip(FORECASTS, sums, strict=True):
-            total.add(forecasts[name](state).double(), target.double())
+            forecast = usual if name == "climatology" else forecasts[name](state)
+            total.add(forecast.double(), target.double(), usual.double())
     std = np.array(task.statistics.std)
     found = [total.compute() for total in sums]
     rmse, bias, acc, spectra = (np.stack(values) for values in zip(*found, strict=True))
     acc[FORECASTS.index("climatology")] = np.nan
     return Scores(
-        run.config.title, str(run.metadata["lead"]), count, task.variables, task.units,
-        rmse * std, bias * std, acc, spectra,
+        run.config.title, str(run.metadata["lead"]), run.checkpoint.step, count, task.variables,
+        task.units, rmse * std, bias * std, acc, spectra,
     )  # fmt: skip
+
+
+def scored(run: Run, *, device: str = "auto", log: Log = print) -> Scores | None:
+    """What `spherule evaluate` kept of a forecast, or its scores anew; None: it is no forecast."""
+    task = run.task(log)
+    if not isinstance(task, FieldTask):
+        return None
+    try:
+        kept = Scores.load(run.directory.scores)
+        if kept.step == run.checkpoint.step and kept.samples == task.test_samples:
+            return kept
+    except (FileNotFoundError, ValueError, KeyError, TypeError):  # none, or damaged
+        pass
+    result = score(run, device=device)
+    try:
+        result.save(run.directory.scores)
+    except OSError as error:
+        log(f"note: the scores are not kept: {error}")
+    return result
 
 
 class _Sums:
     """Over samples, for each variable; in deviations."""
 
-    def __init__(self, task: FieldTask, climatology: Tensor) -> None:
-        self.grid, self.climatology = task.grid, climatology.double()
+    def __init__(self, task: FieldTask, device: torch.device) -> None:
+        self.grid = task.grid
         area = torch.tensor(area_shares(task.grid))
-        self.area = area.reshape(task.grid.shape).to(climatology.device)
+        self.area = area.reshape(task.grid.shape).to(device)
         self.samples = 0
         self.squares, self.errors, self.correlations, self.power, self.true_power = (
-            torch.zeros(task.out_channels, dtype=torch.float64, device=climatology.device)
-            for _ in range(5)
+            torch.zeros(task.out_channels, dtype=torch.float64, device=device) for _ in range(5)
         )
 
-    def add(self, forecast: Tensor, target: Tensor) -> None:
+    def add(self, forecast: Tensor, target: Tensor, usual: Tensor) -> None:
         weights = self.area * target.isfinite()
         known = summed(weights.flatten(2).sum(-1), self.grid)
         truth = target.nan_to_num(0.0)
@@ -159,10 +204,11 @@ class _Sums:
         self.samples += len(target)
         self.squares += mean(error.square()).sum(0)
         self.errors += mean(error).sum(0)
-        a, b = forecast - self.climatology, truth - self.climatology
+        a, b = forecast - usual, truth - usual
         self.correlations += (mean(a * b) / (mean(a * a) * mean(b * b)).sqrt()).sum(0)
         lmax = whole(self.grid).lmax
-        for total, u in ((self.power, forecast), (self.true_power, truth)):
+        seen = torch.where(target.isfinite(), forecast, 0.0)
+        for total, u in ((self.power, seen), (self.true_power, truth)):
             spectrum = power_spectrum(u, self.grid, lmax)
             total += spectrum[..., lmax // 2 + 1 :].sum((0, -1))
 
@@ -177,25 +223,58 @@ class _Sums:
         return tuple(value.cpu().numpy() for value in values)
 
 
-def _climatology(task: FieldTask) -> Tensor:
-    """The mean of training targets at each point, in deviations; 0 where all are missing."""
-    count = min(CLIMATOLOGY, task.samples)
-    stride = 1 if task.endless else max(task.samples // count, 1)
-    total, present = torch.zeros(()), torch.zeros(())
-    for number in range(0, count * stride, stride):
-        target = task.training[number][1].double()
-        present = present + target.isfinite()
-        total = total + target.nan_to_num(0.0)
+class _Climatology:
+    """The mean of training targets at each point, in deviations: of those within a month of the
+    same day of the year where there are years of them, else of all; 0 where all are missing.
+    """
+
+    def __init__(self, task: FieldTask, device: torch.device) -> None:
+        self.task = task
+        count = min(CLIMATOLOGY, task.samples)
+        stride = 1 if task.endless else max(task.samples // count, 1)
+        sums: dict[int | None, Tensor] = {}
+        counts: dict[int | None, Tensor] = {}
+        for number in range(0, count * stride, stride):
+            target = task.training[number][1].double()
+            at = self._bin("training", number)
+            counts[at] = counts.get(at, torch.zeros(())) + target.isfinite()
+            sums[at] = sums.get(at, torch.zeros(())) + target.nan_to_num(0.0)
+        self.whole = _mean(list(sums.values()), list(counts.values())).to(device)
+        self.means = {
+            at: _mean([sums[k] for k in near], [counts[k] for k in near]).to(device)
+            for at in (range(BINS) if None not in sums else ())
+            if (near := [k for d in (-2, -1, 0, 1, 2) if (k := (at + d) % BINS) in sums])
+        }
+
+    def at(self, samples: Sequence[int]) -> Tensor:
+        """For the targets of test samples."""
+        bins = [self._bin("test", sample) for sample in samples]
+        return torch.stack(
+            [self.whole if b is None else self.means.get(b, self.whole) for b in bins]
+        )
+
+    def _bin(self, part: Literal["training", "test"], sample: int) -> int | None:
+        season = self.task.season(part, sample)
+        return None if season is None else int(season * BINS) % BINS
+
+
+def _mean(sums: list[Tensor], counts: list[Tensor]) -> Tensor:
+    total, present = torch.stack(sums).sum(0), torch.stack(counts).sum(0)
     return (total / present.clamp(min=1)).float()
 
 
 def _batches(
     task: FieldTask, count: int, batch: int, device: torch.device
-) -> Iterator[tuple[Tensor, Tensor]]:
+) -> Iterator[tuple[range, Tensor, Tensor]]:
     for start in range(0, count, batch):
-        chosen = [task.test[i][:2] for i in range(start, min(start + batch, count))]
+        numbers = range(start, min(start + batch, count))
+        chosen = [task.test[i][:2] for i in numbers]
         state, target = (torch.stack(fields).to(device) for fields in zip(*chosen, strict=True))
-        yield state, target
+        yield numbers, state, target
+
+
+def _value(number: float | None) -> float:
+    return float("nan") if number is None else float(number)
 
 
 def _number(value: float) -> float | None:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from spherule import checks, ops
 from spherule.data import Statistics
 from spherule.data.field_files import Source
+from spherule.data.times import span
 from spherule.distributed import Shards, scattered, whole
 from spherule.grids import Grid
 from spherule.models import Model
@@ -136,9 +137,18 @@ class FieldTask(Task):
         return part
 
     def step(self, model: nn.Module, state: Tensor) -> Tensor:
-        """The model's state a lead later."""
-        prediction: Tensor = model(self.inputs(state))
+        """The model's state a lead later, which is whole; points where nothing is known of the
+        input are hidden from the model.
+        """
+        known = {"mask": state.isfinite().any(dim=1)} if self.allow_missing else {}
+        prediction: Tensor = model(self.inputs(state), **known)
         return prediction
+
+    def following(self, prediction: Tensor, state: Tensor) -> Tensor:
+        """The input of the next lead: what is missing stays so."""
+        if not self.allow_missing:
+            return prediction
+        return prediction.masked_fill(state.isnan(), torch.nan)
 
     def inputs(self, state: Tensor) -> Tensor:
         """What a model sees: what is missing counts as the mean, static fields follow."""
@@ -177,8 +187,9 @@ class FieldTask(Task):
         for target in targets[: self._leads]:
             if losses and self._training.unroll_gradient == "last":
                 state = state.detach()
-            state = self.step(model, state)
-            losses.append(self._error(squared_l2, state, target))
+            prediction = self.step(model, state)
+            losses.append(self._error(squared_l2, prediction, target))
+            state = self.following(prediction, state)
         return torch.stack(losses).mean(0)
 
     def _noise(self, state: Tensor) -> Tensor | float:
@@ -199,10 +210,27 @@ class FieldTask(Task):
         return whole(self.grid).lmax
 
     def metrics(self, model: nn.Module, batch: Any) -> dict[str, Tensor]:
-        state, target, *_ = batch
-        prediction = self.step(model, state)
-        errors = {"loss": squared_l2, "l1": l1, "l2": l2}
-        return {name: self._error(error, prediction, target) for name, error in errors.items()}
+        """Means over the leads that the batch has. Test samples have one; validation has as many as
+        training follows, so that the best model is the best at that.
+        """
+        state, *targets = batch
+        errors: dict[str, list[Tensor]] = {"loss": [], "l1": [], "l2": []}
+        for target in targets:
+            prediction = self.step(model, state)
+            for values, error in zip(errors.values(), (squared_l2, l1, l2), strict=True):
+                values.append(self._error(error, prediction, target))
+            state = self.following(prediction, state)
+        return {name: torch.stack(values).mean(0) for name, values in errors.items()}
+
+    def date(self, sample: int) -> str:
+        """Of a test sample's target, where there are dates."""
+        return ""
+
+    def season(self, part: Literal["training", "test"], sample: int) -> float | None:
+        """How much of the year has passed at a sample's target, where the training data have whole
+        years to tell what is usual then.
+        """
+        return None
 
     def metadata(self) -> dict[str, Any]:
         return {
@@ -233,17 +261,17 @@ class FieldTask(Task):
                 )
         shown = [_Shown.of(trained) for trained in models]
         names = [name.replace("_", " ") for name in self.variables]
-        hours = self.lead / 3600
+        ahead = span(self.lead)
         return [
             Section(
                 "Globe",
-                f"Test samples, {hours:g} h ahead, to turn: predictions, truth and errors in the "
+                f"Test samples, {ahead} ahead, to turn: predictions, truth and errors in the "
                 "variables' own units, sample by sample.",
                 [_globe(group) for group in _groups(shown)],
             ),
             Section(
                 "Maps",
-                f"One test sample, {hours:g} h ahead: the input, the truth, and for each model its "
+                f"One test sample, {ahead} ahead: the input, the truth, and for each model its "
                 "prediction with the error below it. All errors share one scale.",
                 _all_maps(shown),
             ),
@@ -296,8 +324,8 @@ class _Shown:
         batch = first_samples(task.test, min(SHOWN, task.test_samples))
         inputs, truth, *_ = to_device(batch, trained.device)
         prediction = task.step(trained.model.eval(), inputs)
-        fields = (inputs.nan_to_num(0.0), truth.nan_to_num(0.0), prediction)
-        return cls(trained.title, task, *(u.cpu() for u in fields))
+        prediction = prediction.masked_fill(truth.isnan(), torch.nan)
+        return cls(trained.title, task, *(u.cpu() for u in (inputs, truth, prediction)))
 
     @property
     def error(self) -> Tensor:
@@ -305,14 +333,18 @@ class _Shown:
 
     def by_ring(self) -> NDArray[np.float64]:
         """Root mean square over samples and each ring: (variables, rings)."""
-        squares = self.error.double().square().flatten(2).mean(0).numpy()
+        error = self.error.double().flatten(2)
         grid = self.task.grid
-        return np.sqrt(np.add.reduceat(squares, grid.ringstart, axis=1) / grid.nphi)
+        sums, counts = (
+            np.add.reduceat(u.sum(0).numpy(), grid.ringstart, axis=1)
+            for u in (error.square().nan_to_num(0.0), error.isfinite().double())
+        )
+        return np.sqrt(np.divide(sums, counts, where=counts > 0, out=np.full_like(sums, np.nan)))
 
     def spectra(self) -> SpectralCurves:
         grid = self.task.grid
         power = [
-            ops.power_spectrum(ops.sht(u.double(), grid, grid.lmax)).mean(0).numpy()
+            ops.power_spectrum(ops.sht(u.double().nan_to_num(0.0), grid, grid.lmax)).mean(0).numpy()
             for u in (self.truth, self.prediction, self.error)
         ]
         return SpectralCurves(self.title, *power)
@@ -341,15 +373,18 @@ def _globe(group: Sequence[_Shown]) -> Globe:
     physical = {
         source: task.statistics.denormalise(u, task.grid).numpy() for source, u in fields.items()
     }
-    samples = Frames(tuple(f"sample {i + 1}" for i in range(len(group[0].truth))), "sample")
-    title = f"{task.lead / 3600:g} h ahead"
-    return forecast_globe(title, task.grid, task.variables, task.units, samples, physical)
+    count = len(group[0].truth)
+    samples = Frames(tuple(task.date(i) or f"sample {i + 1}" for i in range(count)), "sample")
+    return forecast_globe(
+        f"{span(task.lead)} ahead", task.grid, task.variables, task.units, samples, physical,
+        earth=task.earth,
+    )  # fmt: skip
 
 
 def _all_maps(shown: Sequence[_Shown]) -> list[Maps | Folded]:
     """The variable that sets the models apart most, then the others."""
     groups = _groups(shown)
-    errors = torch.stack([s.error.square().flatten(2).mean((0, 2)) for s in shown])
+    errors = torch.stack([s.error.square().flatten(2).nanmean((0, 2)) for s in shown])
     order = (errors.amin(0) / errors.amax(0)).argsort(stable=True).tolist()
     first, *others = [[_maps(group, v) for group in groups] for v in order]
     folded = [Folded("The other variables", [m for maps in others for m in maps])]
@@ -368,9 +403,11 @@ def _maps(group: Sequence[_Shown], variable: int) -> Maps:
         Panel(f"error of {s.title}", p - truth, "error")
         for s, p in zip(group, predictions, strict=True)
     ]
+    date = task.date(0)
     return Maps(
-        f"{name}, {task.lead / 3600:g} h ahead",
+        f"{name}, {date + ', ' if date else ''}{span(task.lead)} ahead",
         f"{name} ({unit})" if unit else name,
         task.grid,
         [top, bottom],
+        earth=task.earth,
     )

@@ -6,11 +6,14 @@ from typing import Any, Literal
 
 from spherule.data import Statistics
 from spherule.data.forecast import ForecastDataset
-from spherule.data.times import Lead
+from spherule.data.times import Lead, text, year_part
 from spherule.grids import Grid
 from spherule.tasks.fields import FieldConfig, FieldTask
 from spherule.train.batches import Repeated
 from spherule.train.task import Log
+
+YEARS = 2
+"""Of training data from which on there is a climatology of each season."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +32,10 @@ class ForecastConfig(FieldConfig, task="forecast", title="Forecast"):
     grid: str | None = None
     """Train on another grid than the data's, such as H64, O96 or gauss:64x128."""
     repair: bool = False
-    """Leave out a last column that repeats the first, and take rows without the poles as rings."""
+    """Leave out a last column that repeats the first; take rows without the poles, and rings that
+    leave out a cap, as they are."""
     missing: Literal["refuse", "mask"] = "refuse"
-    """Missing values: an error, or left out of loss and metrics."""
+    """Missing values: an error, or hidden from the model and left out of loss and metrics."""
     training_part: float = 0.8
     """Share of the time axis to train on, from its beginning."""
     validation_part: float = 0.1
@@ -81,6 +85,8 @@ class ForecastConfig(FieldConfig, task="forecast", title="Forecast"):
 class ForecastTask(FieldTask):
     """Training, validation and test follow each other in time."""
 
+    earth = True
+
     def __init__(self, config: ForecastConfig, metadata: dict[str, Any] | None) -> None:
         self.config = config
         a, b = config.training_part, config.validation_ends
@@ -100,10 +106,14 @@ class ForecastTask(FieldTask):
         )
         self.static_statistics, self.layout = training.static_statistics, training.layout
         self.training, self.samples = Repeated(training), len(training)
-        validation, test = self._held_out((a, b)), self._held_out((b, 1.0))
+        self._seasons = training.length >= YEARS * 365 * 86400
+        self._dated = {"training": training}
+        followed = min(config.most_leads, max(training.longest((a, b)), 1))
+        validation, test = self._held_out((a, b), followed), self._held_out((b, 1.0))
         self.validation, self.validation_samples = validation, len(validation)
         self.test: ForecastDataset = test
         self.test_samples = len(test)
+        self._dated["test"] = test
         self.lead, self._months = training.seconds, training.lead.unit == "mo"
 
     def metadata(self) -> dict[str, Any]:
@@ -129,6 +139,13 @@ class ForecastTask(FieldTask):
             "mean": list(self.statistics.mean),
             "std": list(self.statistics.std),
         }
+
+    def date(self, sample: int) -> str:
+        target = self.test.time(sample, 1)
+        return text(target).replace("T", " ").removesuffix(":00").removesuffix(" 00:00")
+
+    def season(self, part: Literal["training", "test"], sample: int) -> float | None:
+        return year_part(self._dated[part].time(sample, 1)) if self._seasons else None
 
     def longest(self) -> int:
         return self.test.longest((self.config.validation_ends, 1.0))

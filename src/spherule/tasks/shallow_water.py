@@ -92,7 +92,8 @@ class ShallowWaterTask(FieldTask):
             config.validation_samples,
             config.test_samples,
         )
-        self.validation, self.test = (self._held_out(s) for s in (VALIDATION_SEED, TEST_SEED))
+        self.validation = self._held_out(VALIDATION_SEED, config.most_leads)
+        self.test = self._held_out(TEST_SEED)
 
     def test_data(self) -> dict[str, Any]:
         return {"shallow water": self.data.resolved()}

@@ -29,6 +29,8 @@ class Maps:
     """Of the color bar: what it is and in which units."""
     grid: Grid
     rows: Sequence[Sequence[Panel]]
+    earth: bool = False
+    """Whether coasts belong there."""
 
 
 @dataclass(frozen=True, eq=False)

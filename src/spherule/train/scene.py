@@ -9,6 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from spherule.checks import instance
 from spherule.grids import Grid
 
+LONG = 120
+"""Hours from which on people count days."""
+
 
 @dataclass(frozen=True)
 class Frames:
@@ -27,8 +30,10 @@ class Frames:
 
     @classmethod
     def hours(cls, hours: ArrayLike) -> "Frames":
-        """Hours from the start of a forecast."""
-        return cls(tuple(f"{hour:g} h" for hour in np.asarray(hours, dtype=np.float64)))
+        """Hours from the start of a forecast, or days where they are many."""
+        values = np.asarray(hours, dtype=np.float64)
+        unit, each = ("d", 24) if values.max() >= LONG else ("h", 1)
+        return cls(tuple(f"{round(value / each, 2):g} {unit}" for value in values))
 
     def every(self, stride: int) -> "Frames":
         """Each `stride`-th of them."""
@@ -101,6 +106,8 @@ class Globe:
     """Sentences below the picture: what is shown, and what is not."""
     image: Image | None = None
     inside: bool = False
+    earth: bool = False
+    """Whether coasts belong there."""
 
     def __post_init__(self) -> None:
         if not self.variables:
@@ -124,6 +131,8 @@ def forecast_globe(
     units: Sequence[str],
     frames: Frames,
     sources: Mapping[str, NDArray],
+    *,
+    earth: bool = False,
 ) -> Globe:
     """Fields (frames, variables, *grid.shape) in their own units, by the names of models and
     `truth`; errors against the truth are shown too.
@@ -133,4 +142,4 @@ def forecast_globe(
         Variable(name, grid, {s: fields[:, v] for s, fields in sources.items()}, unit, truth)
         for v, (name, unit) in enumerate(zip(variables, units, strict=True))
     ]
-    return Globe(title, shown, frames)
+    return Globe(title, shown, frames, earth=earth)

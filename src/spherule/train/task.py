@@ -115,6 +115,8 @@ class Task(ABC):
     variables: tuple[str, ...] = ()
     units: tuple[str, ...] = ()
     statistics: Any = None
+    earth: bool = False
+    """Whether maps have coasts."""
     columns: ClassVar[dict[str, str]]
     """Metrics and their headings, with an arrow that says what is better."""
 
@@ -174,6 +176,10 @@ class Task(ABC):
     def step(self, model: nn.Module, state: Tensor) -> Tensor:
         """A forecast a lead ahead."""
         raise NotImplementedError
+
+    def following(self, prediction: Tensor, state: Tensor) -> Tensor:
+        """The state that a forecast goes on from."""
+        return prediction
 
     def longest(self) -> int | None:
         """How many leads test samples can be followed; None: any number."""

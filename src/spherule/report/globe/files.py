@@ -65,7 +65,7 @@ def file_globe(path: Path, variables: Sequence[str] = ()) -> Globe:
         units = str(cut.attrs.get("units", ""))
         found.append(Variable(label, layout.grid, {"file": layout.read(cut)}, units))
     labels = _labels(data, along)[::stride] if along else ("",)
-    return Globe(path.name, found, Frames(labels, along or "time"), notes)
+    return Globe(path.name, found, Frames(labels, along or "time"), notes, earth=True)
 
 
 def _is_field(variable: "xr.DataArray", layout: Layout) -> bool:

@@ -18,6 +18,7 @@ class SpheruleGlobe extends HTMLElement {
     this.camera = new Camera(page.start, page.inside);
     this.frames = page.frames;
     this.shader = page.shader;
+    this.coast = page.coast;
     this.photograph = null;
     this.drawn = 0; // pictures so far
     Object.assign(this, { frame: 0, graticule: !page.inside, playing: false });

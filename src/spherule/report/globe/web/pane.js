@@ -94,6 +94,7 @@ class Pane {
   // False where there is no WebGL2.
   start() {
     this.sphere = Sphere.on(this.canvas, this.globe.shader);
+    if (this.sphere && this.globe.coast) this.sphere.setCoast(this.globe.coast);
     if (this.sphere && this.globe.photograph) this.sphere.setPhotograph(this.globe.photograph);
     if (this.sphere && this.source) this.show(this.source);
     return this.sphere !== null;

@@ -8,6 +8,27 @@ class Sphere {
       gl_Position = vec4(gl_VertexID == 1 ? 3.0 : -1.0, gl_VertexID == 2 ? 3.0 : -1.0, 0.0, 1.0);
     }`;
 
+  // Places on the sphere as the eye outside sees them; those behind the rim are left out.
+  static ON_SPHERE = `#version 300 es
+    in vec3 place;
+    uniform vec2 size;
+    uniform mat3 frame;
+    uniform float distant, focal;
+    out float before;
+    void main() {
+      vec3 seen = place * frame;
+      before = seen.z - 1.0 / distant;
+      gl_Position = vec4(2.0 * focal * seen.xy / size, 0.0, distant - seen.z);
+    }`;
+  static INK = `#version 300 es
+    precision highp float;
+    in float before;
+    out vec4 color;
+    void main() {
+      if (before < 0.0) discard;
+      color = vec4(0.1, 0.1, 0.12, 1.0);
+    }`;
+
   // Null where there is no WebGL2.
   static on(canvas, shader) {
     const gl = canvas.getContext("webgl2", { antialias: false, depth: false });
@@ -16,20 +37,10 @@ class Sphere {
 
   constructor(gl, shader) {
     this.gl = gl;
-    this.program = gl.createProgram();
-    for (const [kind, text] of [[gl.VERTEX_SHADER, Sphere.CORNERS], [gl.FRAGMENT_SHADER, shader]]) {
-      const part = gl.createShader(kind);
-      gl.shaderSource(part, text);
-      gl.compileShader(part);
-      gl.attachShader(this.program, part);
-    }
-    gl.linkProgram(this.program);
-    if (!gl.getProgramParameter(this.program, gl.LINK_STATUS) && !gl.isContextLost()) {
-      const logs = gl.getAttachedShaders(this.program).map((part) => gl.getShaderInfoLog(part));
-      throw new Error(`the shader of the globe does not compile: ${logs.join("")}`);
-    }
+    this.program = Sphere.linked(gl, Sphere.CORNERS, shader);
     gl.useProgram(this.program);
-    gl.bindVertexArray(gl.createVertexArray());
+    this.triangle = gl.createVertexArray();
+    gl.bindVertexArray(this.triangle);
     this.textures = {};
     this.places = {}; // of uniforms
     this.names = ["values", "rings", "table", "colors", "image", "imageRings", "imageTable"];
@@ -37,6 +48,22 @@ class Sphere {
       this.set("1i", name, unit);
       this.texture(name, "R32F", new Float32Array(1), 1);
     });
+  }
+
+  static linked(gl, vertices, fragments) {
+    const program = gl.createProgram();
+    for (const [kind, text] of [[gl.VERTEX_SHADER, vertices], [gl.FRAGMENT_SHADER, fragments]]) {
+      const part = gl.createShader(kind);
+      gl.shaderSource(part, text);
+      gl.compileShader(part);
+      gl.attachShader(program, part);
+    }
+    gl.linkProgram(program);
+    if (!gl.getProgramParameter(program, gl.LINK_STATUS) && !gl.isContextLost()) {
+      const logs = gl.getAttachedShaders(program).map((part) => gl.getShaderInfoLog(part));
+      throw new Error(`the shader of the globe does not compile: ${logs.join("")}`);
+    }
+    return program;
   }
 
   set(kind, name, ...values) {
@@ -113,6 +140,47 @@ class Sphere {
     }
   }
 
+  // Lines over the sphere: of each the first longitude and latitude in tenths of a degree, then
+  // differences.
+  setCoast(lines) {
+    const { gl } = this;
+    const ends = [];
+    for (const line of lines) {
+      let [longitude, latitude, before] = [0, 0, null];
+      for (let i = 0; i < line.length; i += 2) {
+        [longitude, latitude] = [longitude + line[i], latitude + line[i + 1]];
+        const place = toward(latitude / 10, longitude / 10);
+        if (before) ends.push(...before, ...place);
+        before = place;
+      }
+    }
+    this.coast = { program: Sphere.linked(gl, Sphere.ON_SPHERE, Sphere.INK), count: ends.length / 3 };
+    this.coast.vertices = gl.createVertexArray();
+    gl.bindVertexArray(this.coast.vertices);
+    gl.bindBuffer(gl.ARRAY_BUFFER, gl.createBuffer());
+    gl.bufferData(gl.ARRAY_BUFFER, new Float32Array(ends), gl.STATIC_DRAW);
+    const place = gl.getAttribLocation(this.coast.program, "place");
+    gl.enableVertexAttribArray(place);
+    gl.vertexAttribPointer(place, 3, gl.FLOAT, false, 0, 0);
+    gl.bindVertexArray(this.triangle);
+  }
+
+  drawCoast(camera) {
+    const { gl, coast } = this;
+    const { width, height } = gl.canvas;
+    const { east, north, toward } = camera.frame;
+    const at = (name) => gl.getUniformLocation(coast.program, name);
+    gl.useProgram(coast.program);
+    gl.bindVertexArray(coast.vertices);
+    gl.uniform2f(at("size"), width, height);
+    gl.uniformMatrix3fv(at("frame"), false, [...east, ...north, ...toward]);
+    gl.uniform1f(at("distant"), camera.distance);
+    gl.uniform1f(at("focal"), camera.focal(Math.min(width, height)));
+    gl.drawArrays(gl.LINES, 0, coast.count);
+    gl.bindVertexArray(this.triangle);
+    gl.useProgram(this.program);
+  }
+
   draw(camera, { graticule, marker, opacity, pixel }) {
     const { gl } = this;
     const { width, height } = gl.canvas;
@@ -127,5 +195,6 @@ class Sphere {
     this.set("1f", "opacity", opacity);
     this.set("3f", "marker", ...(marker ?? [0, 0, 0]));
     gl.drawArrays(gl.TRIANGLES, 0, 3);
+    if (this.coast) this.drawCoast(camera);
   }
 }
