@@ -63,10 +63,10 @@ def stable_water(size: str) -> RunConfig:
     """The same, so that the forecast can follow itself: inputs are of every age to ten days with
     noise on them, and in the last third samples are followed for up to eight leads.
     """
-    run = spectral_water(size)
+    task, _ = _water(size)
     unroll = (0.4, 0.3, 0.2, 0.1)
-    task = replace(run.task, ages=10.0, noise=0.05, unroll=unroll, unroll_from=2 / 3)
-    return replace(run, task=task)
+    task = replace(task, ages=10.0, noise=0.05, unroll=unroll, unroll_from=2 / 3)
+    return replace(spectral_water(size), task=task)
 
 
 def segmentation(row: Row, size: str) -> RunConfig:

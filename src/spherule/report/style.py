@@ -116,7 +116,7 @@ def logarithmic(ax: Any, *, x: bool = False) -> None:
     """Make the vertical axis logarithmic, or both; its numbers are text, since formulas are off."""
     ticker = require("matplotlib.ticker", "a figure")
 
-    class Numbers(ticker.LogFormatter):  # type: ignore[misc, name-defined]
+    class Numbers(ticker.LogFormatter):
         def __call__(self, value: float, pos: int | None = None) -> str:
             return number(value) if super().__call__(value, pos) else ""
 
