@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 WORKERS = 4
-PATIENCE = 240
+PATIENCE = 480
 """Seconds that an answer may take, and twice what ranks wait for each other: some machines are
 busy."""
 
