@@ -87,7 +87,7 @@ def test_evaluate_compare_and_report(monkeypatch, capsys, tmp_path: Path, runs) 
     assert "<table>" in (tmp_path / "table.html").read_text()
     run(monkeypatch, "report", *runs, "--out", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
-    for words in ("Error by latitude", "Spectra", "R² Transformer (local), tiny", "data:image/png"):
+    for words in ("Error by latitude", "Spectra", "R² Transformer (local), tiny", "data:image/webp"):
         assert words in page
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert 'src="http' not in page
