@@ -87,8 +87,18 @@ def test_evaluate_compare_and_report(monkeypatch, capsys, tmp_path: Path, runs) 
     assert "<table>" in (tmp_path / "table.html").read_text()
     run(monkeypatch, "report", *runs, "--out", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
-    for words in ("Error by latitude", "Spectra", "R² Transformer (local), tiny", "data:image/png"):
+    for words in (
+        "Error by latitude",
+        "Spectra",
+        "R² Transformer (local), tiny",
+        "data:image/webp",
+    ):
         assert words in page
+    # Three epochs of a tiny model are no match for doing nothing, and both say so.
+    for text in (printed, page, (tmp_path / "table.html").read_text()):
+        assert "loses to persistence" in text
+    assert "<p class=bad>" in page
+    assert "spherule train swe/" in page
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert 'src="http' not in page
 

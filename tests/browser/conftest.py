@@ -72,7 +72,7 @@ def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
     yield opened
     for context in contexts:
         context.close()
-    fetched = [url for url in asked if not url.startswith(("file://", "data:image/png", "blob:"))]
+    fetched = [url for url in asked if not url.startswith(("file://", "data:image/", "blob:"))]
     assert (fetched, complaints) == ([], [])
     assert sum(url.startswith("file://") for url in asked) == len(contexts)
 

@@ -1,8 +1,10 @@
+import io
 import math
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from spherule import Grid, ops
 from spherule.report.globe import Frames, Globe, Variable, globe_section
@@ -140,6 +142,18 @@ def test_time_plays_and_stops(show) -> None:
     field = globe.variables[0].sources["model"][frame]
     assert place["value"] == pytest.approx(at(field, globe.variables[0].grid, place), abs=1e-3)
     assert f", {hour}:" in page.locator(".globe-summary").first.inner_text()
+
+
+def test_coasts_are_drawn_on_globes_of_the_earth(show) -> None:
+    grid = Grid.gauss(16, 32)
+    bright = Variable("u", grid, {"file": np.ones(grid.shape)}, limits=(0.0, 1.0))
+    dark = {}
+    for earth in (False, True):
+        page = show(Globe("", [bright], earth=earth))
+        picture = Image.open(io.BytesIO(page.locator("canvas").first.screenshot())).convert("L")
+        dark[earth] = (np.asarray(picture) < 60).mean()
+    assert dark[False] < 0.001
+    assert 0.003 < dark[True] < 0.1
 
 
 def test_missing_values_are_gray_and_said(show) -> None:

@@ -144,7 +144,7 @@ def test_color_maps_are_read_by_lightness_alone() -> None:
 
 
 def test_ten_days_of_three_variables_stay_below_4_megabytes(tmp_path: Path) -> None:
-    grid, hours = Grid.gauss(128, 256), 241
+    grid, hours = Grid.gauss(96, 192), 241
     variables = []
     for seed, name in enumerate(("geopotential", "vorticity", "divergence")):
         few = waves(grid, 16, lmax=42, seed=seed).astype(np.float32)

@@ -61,7 +61,7 @@ def test_a_resumed_run_sees_the_same_augmented_samples(trained: Path, tmp_path: 
 def test_a_page_is_written(trained: Path, tmp_path: Path) -> None:
     write_report(tmp_path / "page.html", [trained])
     page = (tmp_path / "page.html").read_text()
-    for words in ("Examples", "Error by latitude", "data:image/png"):
+    for words in ("Examples", "Error by latitude", "data:image/webp"):
         assert words in page
 
 

@@ -166,36 +166,34 @@ class Compare:
             print("\n\n".join(table.markdown() for table in paper_tables()))
             return
         table = results_table(self.directories, paper=self.paper, device=self.device)
-        print(table.markdown())
-        scores = self._scores()
-        if scores is not None:
-            print(f"\n{scores.markdown()}")
+        scores, bad = self._scores()
+        tables = [table, *scores]
+        text = "\n\n".join(t.markdown() for t in tables)
+        print(text)
+        console = Console(soft_wrap=True)
+        for sentence in bad:
+            console.print(escape(sentence), style="red", highlight=False)
         if self.out is not None:
             if self.out.suffix not in (".md", ".html"):
                 raise ValueError(
                     f"out={str(self.out)!r}: expected a name that ends in .md or .html"
                 )
             self.out.parent.mkdir(parents=True, exist_ok=True)
-            tables = [table] if scores is None else [table, scores]
-            texts = [t.markdown() for t in tables]
-            page = comparison_page(tables) if self.out.suffix == ".html" else "\n\n".join(texts)
+            page = comparison_page(tables, bad) if self.out.suffix == ".html" else text
             self.out.write_text(page + "\n")
             print(f"wrote {self.out}")
 
-    def _scores(self) -> "ResultsTable | None":
-        """Of forecasts, with what they lose to in red."""
+    def _scores(self) -> "tuple[list[ResultsTable], list[str]]":
+        """Of forecasts, and what they lose to."""
         from spherule.report.score_table import score_table, warnings
         from spherule.runs.scores import scored
 
         runs = [Run.open(directory) for directory in self.directories]
         scores = [s for run in runs if (s := scored(run, device=self.device)) is not None]
         if not scores:
-            return None
+            return [], []
         titles = [f"{run.config.title} ({run.directory.path.name})" for run in runs]
-        console = Console(soft_wrap=True)
-        for sentence in warnings(titles, scores):
-            console.print(escape(sentence), style="red", highlight=False)
-        return score_table(titles, scores)
+        return [score_table(titles, scores)], warnings(titles, scores)
 
 
 @dataclass(frozen=True)

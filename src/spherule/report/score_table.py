@@ -1,9 +1,8 @@
 """Scores of forecasts in their variables' own units, beside what costs nothing."""
 
-import html
 from collections.abc import Sequence
 
-from spherule.report.table import Cell, ResultsTable
+from spherule.report.table import Cell, ResultsTable, red
 from spherule.runs.scores import FORECASTS, Scores
 
 HEADINGS = ("Variable", "forecast", "RMSE ↓", "bias", "ACC ↑", "detail")
@@ -47,5 +46,4 @@ def warnings(titles: Sequence[str], scores: Sequence[Scores]) -> list[str]:
 
 def markup(titles: Sequence[str], scores: Sequence[Scores]) -> str:
     """The table for a page, and in red what a model is not good at."""
-    said = "".join(f"<p class=bad>{html.escape(s)}</p>" for s in warnings(titles, scores))
-    return score_table(titles, scores).html() + said
+    return score_table(titles, scores).html() + red(warnings(titles, scores))

@@ -80,14 +80,18 @@ def section(heading: str, text: str, *parts: str) -> str:
 
 
 def embedded(figure: "Figure", description: str, *, vector: bool = False, dpi: int = 130) -> str:
-    """The figure as markup: lines as SVG, pictures as PNG. The figure is closed."""
+    """The figure as markup: lines as SVG, pictures as WebP, a tenth of PNG's size. The figure is
+    closed.
+    """
     import matplotlib.pyplot as plt
 
     data = io.BytesIO()
-    kind = "svg" if vector else "png"
-    figure.savefig(data, format=kind, dpi=dpi, metadata={"Date": None} if vector else None)
+    if vector:
+        figure.savefig(data, format="svg", metadata={"Date": None})
+    else:
+        figure.savefig(data, format="webp", dpi=dpi, pil_kwargs={"quality": 88})
     plt.close(figure)
-    media = "svg+xml" if vector else "png"
+    media = "svg+xml" if vector else "webp"
     text = base64.b64encode(data.getvalue()).decode()
     alt = html.escape(re.sub(r"\s+", " ", description), quote=True)
     return f'<figure><img alt="{alt}" src="data:image/{media};base64,{text}"></figure>'

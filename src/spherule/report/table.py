@@ -80,10 +80,15 @@ class ResultsTable:
         return f"| {' | '.join(cells)} |"
 
 
-def comparison_page(tables: Sequence[ResultsTable]) -> str:
-    """A page of its own."""
-    inner = "\n".join(table.html() for table in tables)
+def comparison_page(tables: Sequence[ResultsTable], bad: Sequence[str] = ()) -> str:
+    """A page of its own; what is bad is said in red."""
+    inner = "\n".join(table.html() for table in tables) + red(bad)
     return page("Comparison of runs", f"<h1>Comparison of runs</h1>\n{inner}")
+
+
+def red(sentences: Sequence[str]) -> str:
+    """Paragraphs that are seen."""
+    return "".join(f"<p class=bad>{html.escape(sentence)}</p>" for sentence in sentences)
 
 
 def results_table(

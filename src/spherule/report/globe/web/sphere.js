@@ -195,6 +195,6 @@ class Sphere {
     this.set("1f", "opacity", opacity);
     this.set("3f", "marker", ...(marker ?? [0, 0, 0]));
     gl.drawArrays(gl.TRIANGLES, 0, 3);
-    if (this.coast) this.drawCoast(camera);
+    if (this.coast && graticule) this.drawCoast(camera);
   }
 }
