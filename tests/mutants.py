@@ -23,6 +23,7 @@ import subprocess
 import sys
 import time
 import tokenize
+import traceback
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -220,7 +221,10 @@ class Tree:
             code = 1
             try:
                 code = run_tests(self.directory, tests, log)
+            except BaseException:
+                traceback.print_exc()
             finally:
+                sys.stdout.flush()
                 os._exit(code)
         try:
             _, status = os.waitpid(child, 0)
@@ -230,6 +234,8 @@ class Tree:
         if status == 0:
             return None
         failure = re.search(r"^(?:FAILED|ERROR) (tests/\S+(?:\[.*?\])?)", log.read_text(), re.M)
+        if failure is None and os.WIFEXITED(status):
+            raise RuntimeError(f"no tests were run:\n{log.read_text()[-3000:]}")
         return failure[1] if failure else ""
 
     def is_sound(self, test: str) -> bool:
@@ -303,12 +309,9 @@ def main() -> None:
     options = parser.parse_args()
     chosen = drawn(options.count, options.seed, options.package)
     results = Results(ROOT / "build" / "mutants" / "results.jsonl")
-    import hypothesis  # noqa: F401  (what takes long is imported once, before the forks)
-    import jaxtyping  # noqa: F401
-    import matplotlib  # noqa: F401
+    import matplotlib  # noqa: F401  (what takes long is imported once, before the forks)
     import scipy.special  # noqa: F401
     import torch._dynamo  # noqa: F401
-    import zarr  # noqa: F401
 
     tree, survived = Tree(ROOT / "build" / "mutants" / f"tree-{os.getpid()}"), []
     try:
