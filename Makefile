@@ -72,10 +72,13 @@ sanitize:
 SECONDS ?= 600
 CLANGXX ?= clang++
 fuzz: $(SETUP)
-	mkdir -p build/fuzz
-	$(CLANGXX) -std=gnu++17 -O1 -g -w -fsanitize=fuzzer,address -DSPHERULE_ISA=baseline -Isrc/spherule/csrc \
-	    src/spherule/csrc/*.cpp tests/native/fuzz_attention.cpp -o build/fuzz_attention
-	build/fuzz_attention -max_total_time=$(SECONDS) -max_len=512 build/fuzz
+	for what in attention disco; do \
+	    mkdir -p build/fuzz/$$what && \
+	    $(CLANGXX) -std=gnu++17 -O1 -g -w -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+	        -DSPHERULE_ISA=baseline -Isrc/spherule/csrc src/spherule/csrc/*.cpp tests/native/fuzz_$$what.cpp \
+	        -o build/fuzz_$$what && \
+	    build/fuzz_$$what -max_total_time=$(SECONDS) -max_len=512 build/fuzz/$$what tests/fuzz/corpus/$$what || exit 1; \
+	done
 	SECONDS=$$(($(SECONDS) / 6)) $(BIN)/pytest -q -n 0 tests/fuzz
 
 # Lines that are made wrong, one at a time: which does no test notice?

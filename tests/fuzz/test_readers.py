@@ -5,11 +5,10 @@ first, always.
 """
 
 import os
-import resource
 import shutil
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +21,7 @@ from spherule.data.images import read_panorama, read_png
 from spherule.train import RunConfig
 from spherule.train.checkpoint import Checkpoint, damage, newest_whole
 
-pytestmark = pytest.mark.usefixtures("unchecked")
+pytestmark = pytest.mark.usefixtures("unchecked", "little_memory")
 
 TESTS = Path(__file__).parents[1]
 CORPUS = Path(__file__).parent / "corpus"
@@ -81,16 +80,6 @@ def checkpoint(directory: Path) -> None:
     one = Checkpoint(directory / "checkpoints" / "step-00000003", 3)
     assert (damage(one) is None) == (newest_whole(directory / "checkpoints")[0] is not None)
     one.state()
-
-
-@pytest.fixture(autouse=True)
-def _little_memory() -> Iterator[None]:
-    """Sizes from a spoilt file must not fill the machine."""
-    limits = resource.getrlimit(resource.RLIMIT_AS)
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    resource.setrlimit(resource.RLIMIT_AS, (pages * 4096 + 2**32, limits[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_AS, limits)
 
 
 @pytest.mark.parametrize("name", ["config", "model", "checkpoint", "png", "panorama", "zarr"])

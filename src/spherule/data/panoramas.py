@@ -132,6 +132,7 @@ class PanoramaStatistics:
         )
 
     @classmethod
+    @checks.arguments
     def from_json(cls, values: Mapping[str, Any]) -> "PanoramaStatistics":
         """From what `dataclasses.asdict` gave, lists for tuples."""
         fields: dict[str, Any] = {

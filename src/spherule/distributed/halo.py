@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from spherule import checks
 from spherule.distributed.collectives import hand_out
 from spherule.distributed.shards import Place, Runs, Shards, point_runs, whole
 from spherule.geometry.arcs import RIM
@@ -51,6 +52,7 @@ class Halo:
         return seen_k, seen_v
 
 
+@checks.arguments
 def disk_halo(source: Place, target: Place, radius: float | None) -> Halo:
     """All within a radius of the target's points; None is the whole sphere."""
 
@@ -66,6 +68,7 @@ def disk_halo(source: Place, target: Place, radius: float | None) -> Halo:
     return _halo(source, target, around)
 
 
+@checks.arguments
 def ring_halo(source: Place, target: Place) -> Halo:
     """The rings next to the target's points on either side, and those at the same latitude."""
 

@@ -8,18 +8,24 @@ from itertools import chain, pairwise
 import torch
 from torch import Tensor
 
+from spherule import checks
 from spherule.distributed.collectives import hand_back, hand_out
-from spherule.distributed.shards import Place, Shards
+from spherule.distributed.shards import Place, Shards, own, whole
 from spherule.geometry.transforms import SCALAR
 from spherule.grids import Grid
+from spherule.ops.checks import require_degree, require_points
 from spherule.ops.forward_mode import multilinear
 from spherule.ops.sht import _analysis, _contract, _synthesis, to_orders, to_points
 from spherule.ops.sht_operators import isht_operator, sht_operator
 from spherule.ops.tables import table
 
 
+@checks.arguments
 def sht(u: Tensor, place: Place, lmax: int) -> Tensor:
     """Coefficients of a rank's own orders, of a field (..., *place.shape)."""
+    if not torch.compiler.is_compiling():
+        require_degree("lmax", lmax, whole(place))
+        require_points("u", u, own(place))
     if isinstance(place, Grid):
         return multilinear(sht_operator, (u,), place.name, lmax)
     orders = torch.view_as_real(to_orders(u, place.part, lmax))
@@ -30,8 +36,11 @@ def sht(u: Tensor, place: Place, lmax: int) -> Tensor:
     return torch.view_as_real(coeffs).contiguous()
 
 
+@checks.arguments
 def isht(coeffs: Tensor, place: Place) -> Tensor:
     """The field of coefficients: the inverse of `sht`."""
+    if coeffs.ndim < 3 or coeffs.shape[-1] != 2:
+        raise ValueError(f"coeffs: expected (..., l, orders, 2), got {tuple(coeffs.shape)}")
     if isinstance(place, Grid):
         return multilinear(isht_operator, (coeffs,), place.name)
     lmax = coeffs.shape[-3] - 1
@@ -44,8 +53,11 @@ def isht(coeffs: Tensor, place: Place) -> Tensor:
     return to_points(torch.view_as_complex(orders[..., back, :].contiguous()), place.part)
 
 
+@checks.arguments
 def order_runs(lmax: int, ranks: int) -> list[list[int]]:
     """The orders of each rank. Order m has lmax + 1 - m degrees, so m goes with lmax - m."""
+    checks.integer("lmax", lmax, low=0)
+    checks.integer("ranks", ranks, low=1)
     pairs = [sorted({m, lmax - m}) for m in range(lmax // 2 + 1)]
     ends = [len(pairs) * rank // ranks for rank in range(ranks + 1)]
     return [list(chain(*pairs[first:last])) for first, last in pairwise(ends)]

@@ -226,7 +226,8 @@ class Grid:
         if counts.sum(dtype=float) > _MOST_POINTS:
             raise ValueError(f"nphi: expected at most {_MOST_POINTS} points, got {counts.sum()}")
         if weights.min() < 0 or weights.max() == 0:
-            raise ValueError("ring_weights: must be >= 0, and some > 0")
+            least, most = weights.min(), weights.max()
+            raise ValueError(f"ring_weights must be >= 0, and some > 0, got {least} to {most}")
         area = float((weights * counts).sum())
         if not partial and abs(area / (4 * np.pi) - 1) > _AREA_TOLERANCE:
             raise ValueError(
@@ -297,6 +298,7 @@ class Grid:
 
         return match(lat, lon, bounds=bounds, repair=repair)
 
+    @checks.arguments
     def part(self, start: int, stop: int) -> "Grid":
         """Rings `start` to `stop`, without the last: a grid again, of a part of the sphere, which
         may be empty. Its fields are `field[..., start:stop, :]` where the grid is regular, else
@@ -498,7 +500,10 @@ def finite_reals(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """The values as a float64 array, at least 1-D, or an error that names the argument."""
     array = np.atleast_1d(as_array(name, values))
     if array.dtype.kind not in "fiu":
-        raise TypeError(f"{name}: expected real numbers, got {array.dtype}")
+        came = (
+            array.dtype if hasattr(values, "dtype") else f"{type(values).__name__} of {array.dtype}"
+        )
+        raise TypeError(f"{name}: expected real numbers, got {came}")
     array = array.astype(np.float64)
     if not np.all(np.isfinite(array)):
         raise ValueError(

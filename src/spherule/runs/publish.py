@@ -2,6 +2,7 @@
 
 import json
 
+from spherule import checks
 from spherule.models.hub import model_card
 from spherule.runs.evaluation import evaluate
 from spherule.runs.run import Run
@@ -9,6 +10,7 @@ from spherule.train.files import read_json
 from spherule.train.task import Log
 
 
+@checks.arguments
 def publish(run: Run, address: str, *, device: str = "auto", log: Log = print) -> str:
     """Send a run's model to `hf://owner/name`; the address of the commit is what
     `models.from_pretrained` takes.

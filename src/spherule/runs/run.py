@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from spherule import tasks
+from spherule import checks, tasks
 from spherule.allocator import keep_memory
 from spherule.models import Model, from_pretrained
 from spherule.runs.directory import RunDirectory
@@ -26,6 +26,7 @@ class Run:
     metadata: dict[str, Any]
 
     @classmethod
+    @checks.arguments
     def open(cls, directory: Path | str, *, which: Literal["best", "last"] = "best") -> "Run":
         """The best model of a run by validation, or the last; damaged checkpoints are left out."""
         keep_memory()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 
+from spherule import checks
 from spherule.allocator import keep_memory
 from spherule.models import Model, build
 from spherule.runs.directory import RunDirectory
@@ -27,6 +28,7 @@ MAY_CHANGE = {
 """What may be another when a run is resumed."""
 
 
+@checks.arguments
 def train(
     config: RunConfig,
     directory: Path | str,
