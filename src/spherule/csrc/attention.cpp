@@ -12,7 +12,7 @@ namespace {
 
 // Beyond this, in base 2, lse has too few digits in float32 for weights that add up to 1: the
 // backward adds up what they are instead.
-constexpr double LARGE = 1024;
+constexpr double LARGE = 128;
 
 template <class T> struct Attention {
     const spherule_problem &p;
