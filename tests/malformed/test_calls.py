@@ -164,7 +164,7 @@ def judged(
 
 
 EXPECTED = re.compile(
-    r"expected|must|needs|one of|known|does not exist|(is|are|holds) no |not an? |not valid "
+    r"expected|must|needs|one of|known|it has|does not exist|(is|are|holds) no |not an? |not valid "
 )
 
 

@@ -43,7 +43,7 @@ class ModelConfig:
         fields = [field.name for field in dataclasses.fields(cls)]
         if unknown := sorted(map(str, set(values) - set(fields))):
             raise ValueError(
-                f"config: {cls.__name__} has no {', '.join(unknown)}; known are {', '.join(fields)}"
+                f"config: {cls.__name__} has no {', '.join(unknown)}; it has {', '.join(fields)}"
             )
         return cls(**{name: _revived(value) for name, value in values.items()})
 
