@@ -76,11 +76,14 @@ sanitize:
 # Random tables for the C interface under libFuzzer, which needs clang, and files with a few bytes changed for the readers.
 SECONDS ?= 600
 CLANGXX ?= clang++
+FUZZED = $(CLANGXX) -std=gnu++17 -O1 -g -w -DSPHERULE_ISA=baseline -I$(CURDIR)/src/spherule/csrc
 fuzz: $(SETUP)
-	mkdir -p build/fuzz
-	$(CLANGXX) -std=gnu++17 -O1 -g -w -fsanitize=fuzzer,address -DSPHERULE_ISA=baseline -Isrc/spherule/csrc \
-	    src/spherule/csrc/*.cpp tests/native/fuzz_attention.cpp -o build/fuzz_attention
-	build/fuzz_attention -max_total_time=$(SECONDS) -max_len=512 build/fuzz
+	mkdir -p build/fuzz/attention build/fuzz/disco
+	cd build/fuzz && $(FUZZED) -fsanitize=fuzzer-no-link,address -c $(CURDIR)/src/spherule/csrc/*.cpp
+	for what in attention disco; do \
+	    $(FUZZED) -fsanitize=fuzzer,address build/fuzz/*.o tests/native/fuzz_$$what.cpp -o build/fuzz_$$what && \
+	    build/fuzz_$$what -max_total_time=$(SECONDS) -max_len=512 build/fuzz/$$what tests/fuzz/corpus/$$what || exit 1; \
+	done
 	SECONDS=$$(($(SECONDS) / 6)) $(BIN)/pytest -q -n 0 tests/fuzz
 
 # Lines that are made wrong, one at a time: which does no test notice?

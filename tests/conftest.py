@@ -1,5 +1,7 @@
 """Shapes and types in signatures are checked while tests run."""
 
+from pathlib import Path
+
 from jaxtyping import install_import_hook
 
 import tests.signatures  # noqa: F401  (the hook looks it up by name)
@@ -28,6 +30,21 @@ def unchecked():
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture
+def little_memory():
+    """Four gigabytes more than there is: sizes from outside must not fill the machine."""
+    resource = pytest.importorskip("resource")
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+    except FileNotFoundError:  # not Linux
+        yield
+        return
+    resource.setrlimit(resource.RLIMIT_AS, (pages * 4096 + 2**32, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, limits)
 
 
 @pytest.fixture(scope="session")

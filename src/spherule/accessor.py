@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from spherule import ops
+from spherule import checks, ops
 from spherule.data.layout import Layout
 from spherule.data.regrid import Method, on_grid, resampled
 from spherule.grids import Grid
@@ -35,6 +35,7 @@ class SphereAccessor:
         """That the coordinates describe."""
         return self.layout.grid
 
+    @checks.arguments
     def regrid(self, grid: Grid | str, method: Method = "bilinear") -> Any:
         """On another grid, with attributes and the other coordinates kept."""
         wanted, array = as_grid(grid), self._array
@@ -42,12 +43,14 @@ class SphereAccessor:
         values = resampled(self.layout.read(array), self.grid, wanted, method, str(array.name))
         return like["u"].copy(data=values).rename(array.name)
 
+    @checks.arguments
     def sht(self, lmax: int | None = None) -> Any:
         """Complex coefficients along degree l and order m >= 0."""
         coeffs = self._coefficients(lmax)
         count = np.arange(coeffs.shape[-1])
         return self._others(coeffs.numpy(), ("l", "m"), {"l": count, "m": count})
 
+    @checks.arguments
     def power_spectrum(self, lmax: int | None = None) -> Any:
         """Power of each degree."""
         power = ops.power_spectrum(self._coefficients(lmax)).numpy()
@@ -73,6 +76,7 @@ class SphereAccessor:
         ax = pyplot().figure().add_subplot() if ax is None else ax
         return draw_map(ax, u, self.grid, **options)
 
+    @checks.arguments
     def globe(self, path: Path | str) -> Path:
         """Write a page with a globe to turn; another dimension, such as time, is its slider."""
         from spherule.report.globe import Frames, Globe, Variable, write_globe

@@ -29,6 +29,7 @@ def arguments(function: Callable[Parameters, Value]) -> Callable[Parameters, Val
     parameters = inspect.signature(function).parameters
     names, empty = tuple(parameters), inspect.Parameter.empty
     hints = {n: p.annotation for n, p in parameters.items() if p.annotation is not empty}
+    hints.pop("cls", None)  # of a class method
 
     @functools.wraps(function)
     def checked(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Value:

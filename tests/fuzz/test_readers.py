@@ -5,11 +5,10 @@ first, always.
 """
 
 import os
-import resource
 import shutil
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,12 +16,20 @@ import numpy as np
 import pytest
 
 from spherule import models, tasks  # noqa: F401  (tasks: configs name them)
-from spherule.data import ShallowWaterConfig, StoredShallowWater, write_store
+from spherule.data import (
+    CLASSES,
+    Panorama,
+    PanoramaDataset,
+    ShallowWaterConfig,
+    StoredShallowWater,
+    write_panoramas,
+    write_store,
+)
 from spherule.data.images import read_panorama, read_png
 from spherule.train import RunConfig
 from spherule.train.checkpoint import Checkpoint, damage, newest_whole
 
-pytestmark = pytest.mark.usefixtures("unchecked")
+pytestmark = pytest.mark.usefixtures("unchecked", "little_memory")
 
 TESTS = Path(__file__).parents[1]
 CORPUS = Path(__file__).parent / "corpus"
@@ -49,6 +56,9 @@ def readers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Reader]:
     Image.fromarray(pixels).save(made / "png" / "image.png")
     config = ShallowWaterConfig(grid="gauss:6x12", lmax=2, lead=600.0, step=600.0)
     list(write_store(made / "store" / "swe.zarr", config, samples=1))
+    label, depth = pixels[..., 0] % len(CLASSES), np.ones((8, 16), np.float32)
+    views = [Panorama(pixels, label, depth, f"view {i}", f"area_{i}") for i in range(3)]
+    list(write_panoramas(made / "rooms" / "rooms.zarr", views, size=(8, 16), config={}))
     run = TESTS / "runs" / "v0_1_0"
     step = "checkpoints/step-00000003"
     return {
@@ -74,6 +84,11 @@ def readers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Reader]:
             lambda d: StoredShallowWater(d / "swe.zarr")[0],
             ("swe.zarr/zarr.json",),
         ),
+        "panoramas": Reader(
+            made / "rooms",
+            lambda d: PanoramaDataset(d / "rooms.zarr", split="all")[0],
+            ("rooms.zarr/zarr.json",),
+        ),
     }
 
 
@@ -83,17 +98,9 @@ def checkpoint(directory: Path) -> None:
     one.state()
 
 
-@pytest.fixture(autouse=True)
-def _little_memory() -> Iterator[None]:
-    """Sizes from a spoilt file must not fill the machine."""
-    limits = resource.getrlimit(resource.RLIMIT_AS)
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    resource.setrlimit(resource.RLIMIT_AS, (pages * 4096 + 2**32, limits[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_AS, limits)
-
-
-@pytest.mark.parametrize("name", ["config", "model", "checkpoint", "png", "panorama", "zarr"])
+@pytest.mark.parametrize(
+    "name", ["config", "model", "checkpoint", "png", "panorama", "zarr", "panoramas"]
+)
 def test_spoilt_files_are_read_or_refused_in_words(
     name: str, readers: dict[str, Reader], tmp_path: Path
 ) -> None:

@@ -1,10 +1,12 @@
 import math
 import pickle
+import warnings
 
 import numpy as np
 import pytest
 
 from spherule import Grid
+from spherule.geometry.arcs import disk_table
 from spherule.geometry.neighborhood import Neighborhood
 from spherule.grids.names import Names
 
@@ -182,6 +184,30 @@ def test_pole_of_weight_zero_alone_is_no_key() -> None:
 def test_cutoff_below_the_spacing_warns_with_counts() -> None:
     with pytest.warns(UserWarning, match=r"below the spacing .* 1 keys at least"):
         Neighborhood.disk(GRID, GRID, 0.01)
+
+
+def test_a_cutoff_of_one_spacing_does_not_warn() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Neighborhood.disk(GRID, GRID, GRID.spacing)
+    with pytest.warns(UserWarning, match="below the spacing"):
+        Neighborhood.disk(GRID, GRID, np.nextafter(GRID.spacing, 0))
+
+
+def test_rings_are_as_fine_as_64_bits_allow_and_no_finer() -> None:
+    def ring(points: int) -> Grid:
+        return Grid.from_rings([1.5], [points], [0.3], [1.0], partial=True)
+
+    with pytest.raises(ValueError, match="too fine"):
+        disk_table(ring(2**16), ring(2**17), 1e-3, 0)
+    for nq, nk in ((2**16, 2**17 - 1), (2**17 - 1, 2**16)):
+        table = disk_table(ring(nq), ring(nk), 1e-3, 0)
+        queries = np.array([0, 1, nq // 2, nq - 1])
+        first, count = table.arcs(0, queries, 0, 0)
+        middle = (first + (count - 1) / 2) % nk
+        away = np.abs(middle / nk - queries / nq)
+        assert np.minimum(away, 1 - away).max() <= 1 / nk
+        assert abs(count.mean() / (2e-3 / np.sin(1.5) / (2 * np.pi) * nk) - 1) < 0.05
 
 
 @pytest.mark.parametrize("size", [(6, 7), (0, 3), (7,)])

@@ -57,6 +57,42 @@ def test_every_query_meets_each_of_its_keys_once(
         assert [sorted(keys) for keys in found] == expected
 
 
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("names", [d[:2] for d in DISKS[:6]], ids=str)
+def test_weights_by_the_numbers_are_those_of_the_neighborhood(
+    names: tuple[str, str], transposed: bool
+) -> None:
+    """As kernels work them out: distances from places and the numbers of a pair of rings."""
+    query, key = (Grid.from_name(name) for name in names)
+    cutoff, width = 1.0, 0.4
+    disk = Neighborhood.disk(query, key, cutoff, edge_width=width)
+    disk = disk.transpose if transposed else disk
+    cut = tiles.cut(disk, 16, 32)
+    weights = np.full((disk.queries, disk.keys), -np.inf)
+    for point, column, size, first, last, _ in cut.programs.tolist():
+        for pair, low, high in cut.windows[first:last].tolist():
+            origin, other, chunk, repeat, step, turn = cut.pairs[pair].tolist()
+            bias, meridian, parallel, unit, rest = cut.numbers[pair].astype(float)
+            for i in range(column, min(column + cut.block, size)):
+                start, count = cut.arcs[chunk + i % repeat].tolist()
+                start += i // repeat * step
+                place = np.arange(max(low, start), min(high, start + count)) % other
+                x = (place + turn) % other * size - i * other
+                x = (x + size * other // 2) % (size * other) - size * other // 2
+                square = meridian + parallel * np.sin((x * unit + rest) / 2) ** 2
+                distance = 2 * np.arcsin(np.sqrt(np.clip(square, 0, 1)))
+                taper = np.clip((cutoff - distance) / width + 0.5, 0, 1)
+                with np.errstate(divide="ignore"):
+                    weights[point + i - column, origin + place] = bias + np.log2(taper)
+    wanted = np.full_like(weights, -np.inf)
+    for i in range(disk.queries):
+        with np.errstate(divide="ignore"):
+            wanted[i, disk.indices(i)] = np.log2(disk.weights(i))
+    inside = wanted > -8  # nearly nothing is left of the others, and of their digits
+    assert inside.sum() > 100
+    assert np.abs(weights[inside] - wanted[inside]).max() < 1e-3
+
+
 @pytest.mark.parametrize(
     "name", ["gauss:64x128", "gauss:128x256", "clenshaw_curtis:91x180", "H8", "O16"]
 )

@@ -2,9 +2,7 @@
 
 import functools
 import math
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -22,6 +20,7 @@ from tests.malformed.values import (
     NAMES,
     PLACES,
     WORD,
+    Call,
     Kind,
     array,
     choice,
@@ -97,8 +96,6 @@ built = {"grid": PLACES, "in_channels": channels, "out_channels": channels}
 size = Kind(
     ((8, 16),), ((8,), (8, 16, 3), (0, 16), (8.0, 16.0), "8x16", 8, None, (-8, 16), ("8", "16"))
 )
-
-Call = tuple[Callable[..., Any], dict[str, Kind]]
 
 CALLS: dict[str, Call] = {
     **{

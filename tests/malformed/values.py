@@ -1,6 +1,7 @@
 """What may be given for a parameter: values that fit it, and values that don't, by kind."""
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,8 @@ from torch import Tensor
 from spherule import Grid
 
 GRID = Grid.gauss(8, 16)
+Call = tuple[Callable[..., Any], dict[str, "Kind"]]
+"""What is called, and what may be given for its parameters."""
 
 
 class Kind(NamedTuple):

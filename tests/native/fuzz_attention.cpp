@@ -1,25 +1,10 @@
 // libFuzzer on the C interface of attention (make fuzz): tables that are valid, or had a few of
 // their numbers replaced. The library must refuse what it cannot walk, and read nothing beyond.
+#include "fuzz_bytes.h"
 #include "spherule.h"
 #include <cstdlib>
-#include <cstring>
-#include <memory>
-#include <vector>
 
 namespace {
-
-// The input, number by number; zeros when it has ended.
-struct Bytes {
-    const uint8_t *data;
-    size_t size;
-    int64_t below(int64_t n) {
-        uint16_t x = 0;
-        const size_t take = size < 2 ? size : 2;
-        memcpy(&x, data, take);
-        data += take, size -= take;
-        return n > 0 ? x % n : 0;
-    }
-};
 
 struct Rings {
     std::vector<double> theta;
@@ -59,15 +44,8 @@ struct Table {
     }
     // One number is another one. The table is as long as its last pair says.
     void disturb(Bytes &in) {
-        std::vector<int64_t> *all[] = {&first, &pairs,      &shift,    &reach,       &inner,
-                                       &order, &query.nphi, &key.nphi, &query.start, &key.start};
-        const int64_t wild[] = {-1, 0, 1, 2, 7, INT64_MAX, INT64_MIN, INT64_C(1) << 33};
-        std::vector<int64_t> &one = *all[in.below(10)];
-        if (one.empty())
-            return;
-        int64_t &number = one[size_t(in.below(int64_t(one.size())))];
-        number =
-            in.below(2) ? wild[in.below(8)] : int64_t(uint64_t(number) + uint64_t(in.below(5)) - 2);
+        in.disturb({&first, &pairs, &shift, &reach, &inner, &order, &query.nphi, &key.nphi,
+                    &query.start, &key.start});
         const size_t length = size_t(pairs.back() < 0 ? 0 : pairs.back() > 25 ? 25 : pairs.back());
         for (auto *arcs : {&shift, &reach, &inner}) {
             arcs->resize(length);

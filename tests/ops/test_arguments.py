@@ -1,5 +1,6 @@
 """What every op does with tensors of size 0, of another device, of another dtype."""
 
+import math
 from collections.abc import Callable
 
 import pytest
@@ -9,6 +10,7 @@ from torch import Tensor
 from spherule import Grid, native, ops
 from spherule.geometry.filters import Stencil
 from spherule.geometry.neighborhood import Neighborhood
+from spherule.ops.neighborhood_attention.reference import neighborhood_attention as reference
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -117,6 +119,28 @@ def test_averages_of_ones_are_one_however_large_the_logits(size, dtype, monkeypa
         out, lse = attention(q, k, v, return_lse=True)
         torch.testing.assert_close(out, torch.ones_like(out))
         assert lse.isfinite().all()
+
+
+@pytest.mark.parametrize("doublings", [4, 8, 16, 22])
+def test_gradients_are_right_however_large_the_logits(doublings: int) -> None:
+    """Scores are whole multiples of 2^doublings in base 2, so that float32 holds them exactly: of
+    many keys with the same score, each has its share.
+    """
+    disk = Neighborhood.disk(GRID, GRID, 1.0, weighted=False)
+    q, k, v = (torch.randint(-2, 3, x.shape).float() for x in tensors())
+    weights = torch.randn(v.shape)
+    scale = 2.0**doublings * math.log(2)
+
+    def gradients(dtype: torch.dtype, attention: Callable) -> list[torch.Tensor]:
+        leaves = [x.to(dtype).requires_grad_() for x in (q, k, v)]
+        out = attention(*leaves)
+        return [g.double() for g in torch.autograd.grad((out * weights.to(dtype)).sum(), leaves)]
+
+    ours = gradients(torch.float32, lambda *x: ops.neighborhood_attention(*x, disk, scale=scale))
+    wanted = gradients(torch.float64, lambda *x: reference(*x, disk, scale, None)[0])
+    for gradient, right in zip(ours, wanted, strict=True):
+        error = (gradient - right).abs().max() / right.abs().max()
+        assert error < 1e-5, error
 
 
 def test_the_library_refuses_what_it_cannot_walk() -> None:

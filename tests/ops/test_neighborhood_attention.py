@@ -460,5 +460,7 @@ def test_bad_input_is_named() -> None:
         neighborhood_attention(q, k, v, SELF, key_mask=torch.ones(128))
     with pytest.raises(ValueError, match=r"key_mask: expected \(128,\) or \(2, 128\)"):
         neighborhood_attention(q, k, v, SELF, key_mask=torch.ones(3, 128, dtype=torch.bool))
+    with pytest.raises(ValueError, match="expected the neighborhood itself, not its transpose"):
+        neighborhood_attention(q, k, v, SELF.transpose)
     with pytest.raises(TypeError, match="neighborhood: expected a Neighborhood, got Grid"):
         neighborhood_attention(q, k, v, Grid.gauss(8, 16))

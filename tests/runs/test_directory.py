@@ -15,6 +15,7 @@ import torch
 from safetensors.torch import load_file
 
 from spherule.runs import Run, RunDirectory, evaluate, evaluated, train
+from spherule.tasks import ShallowWaterTaskConfig
 from spherule.train.checkpoint import checkpoints, damage
 from tests.tiny import losses, silent, tiny
 
@@ -187,3 +188,37 @@ def test_a_termination_saves_and_tells_how_to_go_on(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert "--resume --out" in text
     assert damage(checkpoints(tmp_path / "run" / "checkpoints")[-1]) is None
+
+
+def test_a_place_that_cannot_be_a_directory_is_named_before_anything_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ShallowWaterTaskConfig, "open", lambda *_, **__: pytest.fail("too late"))
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(OSError, match="file"):
+        train(tiny(), tmp_path / "file" / "run", log=silent)
+    with pytest.raises(OSError, match="file"):
+        train(tiny(), tmp_path / "file", log=silent)
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_file_system_that_may_only_be_read_is_named_before_anything_is_made() -> None:
+    if subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no rights to mount a file system here")
+    code = (
+        "import sys\n"
+        "from spherule.runs import train\n"
+        "from spherule.tasks import ShallowWaterTaskConfig\n"
+        "from tests.tiny import tiny\n"
+        "ShallowWaterTaskConfig.open = lambda *_, **__: sys.exit('too late')\n"
+        "try:\n"
+        "    train(tiny(), sys.argv[1] + '/run')\n"
+        "except OSError as error:\n"
+        "    print(error)\n"
+    )
+    script = 'mount -t tmpfs -o ro none /mnt && exec "$0" -c "$1" /mnt'
+    done = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", script, sys.executable, code],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "Read-only file system: '/mnt/run'" in done.stdout, done.stdout + done.stderr

@@ -10,6 +10,10 @@
 
 namespace {
 
+// Beyond this, in base 2, lse has too few digits in float32 for weights that add up to 1: the
+// backward adds up what they are instead.
+constexpr double LARGE = 128;
+
 template <class T> struct Attention {
     const spherule_problem &p;
     Packed<T> q, k, v, out, dout,
@@ -86,16 +90,20 @@ template <class T> struct Attention {
 
     void backward_queries(const spherule_arc_table &table, const Span &span, const Heads &heads,
                           Workspace<T> &w) const {
+        T sums[GROUP][TILE] = {};  // of the weights, where they need not add up to 1
         for (int64_t h = 0; h < heads.count; h++)
             memset(dq.row(matrix(heads, h), span.start), 0,
                    size_t(span.size() * dq.width) * sizeof(T));
         walk(table, mask(heads), span, heads, w,
-             [&](auto n, const Lists<T> &lists, int64_t, int64_t m, int64_t i) {
+             [&](auto n, const Lists<T> &lists, int64_t h, int64_t m, int64_t i) {
                  constexpr int N = decltype(n)::value;
                  const T *d = delta + m * p.queries + i;
                  T l[N];
-                 for (int j = 0; j < N; j++)
+                 bool large = false;
+                 for (int j = 0; j < N; j++) {
                      l[j] = lse[m * p.queries + i + j] * T(LOG2E);
+                     large |= fabs(l[j]) > LARGE;
+                 }
                  block_dots<N, true>(q.row(m, i), k.row(m, 0), k.width, lists, w.s);
                  block_dots<N, false>(dout.row(m, i), v.row(m, 0), v.width, lists, w.ds);
                  differentiate_queries<N>(w.s, w.ds, lists.common, l, d);
@@ -103,12 +111,27 @@ template <class T> struct Attention {
                      differentiate_queries<1>(w.s + own_scores(j), w.ds + own_scores(j),
                                               lists.extra[j], l + j, d + j);
                  block_accumulate<N>(w.ds, k.row(m, 0), k.width, lists, dq.row(m, i));
+                 if (large)
+                     block_exponentiate<N>(w.s, lists, l, &sums[h][i - span.start]);
              });
         for (int64_t h = 0; h < heads.count; h++) {
-            T *rows = dq.row(matrix(heads, h), span.start);
+            const int64_t m = matrix(heads, h);
+            T *rows = dq.row(m, span.start);
             for (int c = 0; c < span.size() * dq.width; c++)
                 rows[c] *= T(p.scale);
+            for (int i = 0; i < span.size(); i++)
+                if (fabs(lse[m * p.queries + span.start + i] * T(LOG2E)) > LARGE && sums[h][i] > 0)
+                    normalize(m, span.start + i, 1 / sums[h][i]);
         }
+    }
+
+    // All that is linear in a query's weights, for both walks; this task alone reads it by now.
+    void normalize(int64_t m, int64_t i, T factor) const {
+        for (int c = 0; c < dq.width; c++)
+            dq.row(m, i)[c] *= factor;
+        for (int c = 0; c < dout.width; c++)
+            dout.row(m, i)[c] *= factor;
+        delta[m * p.queries + i] *= factor;
     }
 
     // The gradients take the places of k and v, which this task alone still reads.

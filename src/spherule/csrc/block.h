@@ -173,6 +173,13 @@ INLINE void exponentiate(T *s, const Rows<T> &rows, const T *base, T *total) {
     sums.add_to(total);
 }
 
+template <int N, class T>
+INLINE void block_exponentiate(T *s, const Lists<T> &lists, const T *base, T *total) {
+    exponentiate<N>(s, lists.common, base, total);
+    for (int q = 0; q < N; q++)
+        exponentiate<1>(s + own_scores(q), lists.extra[q], base + q, total + q);
+}
+
 // Turns scores into weights relative to the running maximum; factor is what earlier sums are to be
 // multiplied by.
 template <int N, class T>
@@ -188,9 +195,7 @@ INLINE void online_softmax(T *s, const Lists<T> &lists, Softmax<T> *state, T *fa
         factor[q] = top[q] > state[q].max ? exp2<T>(fill<T>(state[q].max - top[q]))[0] : T(1);
         total[q] = state[q].sum * factor[q];
     }
-    exponentiate<N>(s, lists.common, base, total);
-    for (int q = 0; q < N; q++)
-        exponentiate<1>(s + own_scores(q), lists.extra[q], base + q, total + q);
+    block_exponentiate<N>(s, lists, base, total);
     for (int q = 0; q < N; q++)
         state[q] = {top[q], total[q]};
 }

@@ -1,7 +1,7 @@
 // The C interface: chooses the kernels for this machine, once, when the library is loaded, and
 // hands them only what is valid.
 #include "isa.h"
-#include "valid.h"
+#include "valid_disco.h"
 
 SPHERULE_KERNELS(baseline);
 #ifdef SPHERULE_X86
@@ -30,8 +30,9 @@ Kernels choose() {
 
 const Kernels kernels = choose();
 
-template <class Table> int checked(const Table &table, const spherule_fields &fields) {
-    return !valid(fields) ? SPHERULE_BAD_SIZES : !valid(table) ? SPHERULE_BAD_TABLE : SPHERULE_OK;
+// With hats for each entry
+int checked_depthwise(const spherule_shifts &s, const spherule_fields &f) {
+    return s.hat ? checked(s, f) : SPHERULE_BAD_TABLE;
 }
 
 }  // namespace
@@ -79,13 +80,13 @@ int spherule_disco_points(const spherule_points *s, const spherule_fields *f, co
 
 int spherule_disco_depthwise(const spherule_shifts *s, const spherule_fields *f, const void *x,
                              const void *weight, void *y) {
-    const int status = checked(*s, *f);
+    const int status = checked_depthwise(*s, *f);
     return status ? status : kernels.disco.depthwise(s, f, x, weight, y);
 }
 
 int spherule_disco_correlate(const spherule_shifts *s, const spherule_fields *f, const void *x,
                              const void *dy, void *dweight) {
-    const int status = checked(*s, *f);
+    const int status = checked_depthwise(*s, *f);
     return status ? status : kernels.disco.correlate(s, f, x, dy, dweight);
 }
 

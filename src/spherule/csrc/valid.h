@@ -1,7 +1,7 @@
 // Whether a call's sizes and tables can be walked without leaving them: asked once a call, of
 // numbers of rings and pairs of rings, never of points.
 #pragma once
-#include "disco.h"
+#include "spherule.h"
 
 namespace {
 
@@ -70,32 +70,6 @@ inline bool valid(const spherule_arc_table &table, int64_t queries, int64_t keys
         }
     }
     return !table.column_start || valid_columns(table);
-}
-
-inline bool valid(const spherule_fields &f) {
-    return within(0, f.batch, MOST) && within(0, f.channels, MOST) &&
-           within(SPHERULE_FLOAT32, f.dtype, SPHERULE_FLOAT64) && f.threads >= 1;
-}
-
-inline bool valid(const spherule_mix &m) {
-    return within(1, m.in, MOST) && within(0, m.out, MOST) && within(1, m.points, MOST);
-}
-
-inline bool valid(const spherule_shifts &s) {
-    return within(1, s.period, MOST) && s.hats >= 1 && s.bands >= 1 && s.target_stride >= 1 &&
-           s.source_stride >= 1;
-}
-
-inline bool valid(const spherule_points &s) {
-    for (int64_t r = 0; r < s.rings; r++) {
-        if (s.nphi[r] < 1)
-            return false;
-        for (int64_t p = s.pairs[r]; p < s.pairs[r + 1]; p++)
-            if (s.phases[p] < 1 || s.source_start[p] < 0 ||
-                !within(1, s.source_nphi[p], s.sources - s.source_start[p]))
-                return false;
-    }
-    return s.rings >= 1 && s.hats >= 1 && s.longest >= 0;
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch.utils.data import DataLoader, Dataset
 
+from spherule import checks
 from spherule.data.panoramas import (
     CLASSES,
     FORMAT,
@@ -55,6 +56,7 @@ class PanoramaSource(Protocol):
     def __getitem__(self, index: int, /) -> Panorama: ...
 
 
+@checks.arguments
 def write_panoramas(
     path: Path | str,
     source: PanoramaSource,

@@ -117,6 +117,9 @@ class PanoramaStatistics:
     depth_std: float
     class_frequencies: tuple[float, ...]
 
+    def __post_init__(self) -> None:
+        checks.config(self)
+
     @classmethod
     def of(cls, moments: Float[np.ndarray, "samples moments"]) -> "PanoramaStatistics":
         """Of samples with these `Panorama.moments`, all of the same weight."""
@@ -132,6 +135,7 @@ class PanoramaStatistics:
         )
 
     @classmethod
+    @checks.arguments
     def from_json(cls, values: Mapping[str, Any]) -> "PanoramaStatistics":
         """From what `dataclasses.asdict` gave, lists for tuples."""
         fields: dict[str, Any] = {

@@ -22,6 +22,7 @@ Method: TypeAlias = Literal["bilinear", "nearest", "conservative", "spectral"]
 METHODS = ("bilinear", "nearest", "conservative", "spectral")
 
 
+@checks.arguments
 def regrid(
     source: Source,
     target: Path,

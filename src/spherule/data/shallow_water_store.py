@@ -90,6 +90,7 @@ class StoredShallowWater(Dataset[tuple[Tensor, Tensor]]):
         require_coordinates(self.path, self._group, _coordinates(self.config))
 
 
+@checks.arguments
 def write_store(
     path: Path | str,
     config: ShallowWaterConfig,

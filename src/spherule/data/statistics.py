@@ -29,6 +29,7 @@ class Statistics:
             checks.number(f"std[{i}]", deviation, low=0)
 
     @classmethod
+    @checks.arguments
     def from_metadata(
         cls, metadata: dict[str, Any] | None, prefix: str = ""
     ) -> "Statistics | None":

@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 from torch import Tensor
 
+from spherule import checks
 from spherule.distributed.balance import Runs
 from spherule.distributed.collectives import hand_out
 from spherule.distributed.shards import Place, Shards, point_runs, whole
@@ -47,11 +48,13 @@ class Halo:
         return self._where is not None
 
 
+@checks.arguments
 def disk_halo(source: Place, target: Place, radius: float | None) -> Halo:
     """All within a radius of the target's points; None is the whole sphere."""
     return _halo(source, target, partial(rings_within, whole(source), radius))
 
 
+@checks.arguments
 def ring_halo(source: Place, target: Place) -> Halo:
     """The rings next to the target's points on either side, and those at the same latitude."""
     return _halo(source, target, partial(rings_beside, whole(source)))

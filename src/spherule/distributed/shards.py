@@ -1,5 +1,6 @@
 """A grid over many ranks: a run of rings each, which is a ring grid again."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -36,9 +37,9 @@ class Shards:
     cutoff: float | None = None
 
     def __post_init__(self) -> None:
-        checks.instance("grid", self.grid, Grid)
-        checks.instance("mesh", self.mesh, DeviceMesh)
-        checks.choice("balance", self.balance, ("work", "points"))
+        checks.config(self)
+        if self.cutoff is not None:
+            checks.number("cutoff", self.cutoff, above=0, high=math.pi)
         if self.mesh.ndim != 1:
             raise ValueError(
                 f"mesh={self.mesh}: expected one dimension; take that of the domain, such as "
@@ -96,6 +97,7 @@ class Shards:
         """Half the resolution, over the same ranks; some may own nothing of it."""
         return self.of(self.grid.coarsen())
 
+    @checks.arguments
     def of(self, grid: Grid) -> "Shards":
         """Another grid over the same ranks."""
         cutoff = None if self.cutoff is None else self.cutoff * grid.spacing / self.grid.spacing
@@ -125,11 +127,13 @@ Place: TypeAlias = Grid | Shards
 """Where a layer lives: on a grid, or on this rank's part of one."""
 
 
+@checks.arguments
 def own(place: Place) -> Grid:
     """The grid of a rank's own points."""
     return place.part if isinstance(place, Shards) else place
 
 
+@checks.arguments
 def whole(place: Place) -> Grid:
     """The grid of all ranks' points."""
     return place.grid if isinstance(place, Shards) else place
@@ -145,16 +149,19 @@ def gathered(part: Tensor, place: Place) -> Tensor:
     return place.gather(part) if isinstance(place, Shards) else part
 
 
+@checks.arguments
 def area_shares(place: Place) -> NDArray[np.float64]:
     """Quadrature weights of a rank's own points, (points,); those of all ranks add up to 1."""
     return own(place).weights.ravel() / whole(place).weights.sum()
 
 
+@checks.arguments
 def summed(x: Tensor, place: Place, *, shared: bool = False) -> Tensor:
     """The sum over ranks; `shared` where all go on with it alike, as with a loss."""
     return sum_ranks(x, place.group, shared) if isinstance(place, Shards) else x
 
 
+@checks.arguments
 def agreed(x: Tensor, place: Place) -> Tensor:
     """What the first rank has, on all of them."""
     if not isinstance(place, Shards):

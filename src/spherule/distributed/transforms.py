@@ -10,19 +10,24 @@ import torch
 from torch import Tensor
 from torch._compile import _disable_dynamo
 
-from spherule import ops
+from spherule import checks, ops
 from spherule.distributed.collectives import hand_back, hand_out
-from spherule.distributed.shards import Place, Shards, summed
+from spherule.distributed.shards import Place, Shards, own, summed, whole
 from spherule.geometry.transforms import SCALAR, continued_analysis
 from spherule.grids import Grid
+from spherule.ops.checks import require_degree, require_points
 from spherule.ops.forward_mode import multilinear
 from spherule.ops.sht import _contract, to_orders, to_points
 from spherule.ops.sht_operators import isht_operator, sht_operator
 from spherule.ops.tables import table
 
 
+@checks.arguments
 def sht(u: Tensor, place: Place, lmax: int) -> Tensor:
     """Coefficients of a rank's own orders, of a field (..., *place.shape)."""
+    if not torch.compiler.is_compiling():
+        require_degree("lmax", lmax, whole(place))
+        require_points("u", u, own(place))
     if isinstance(place, Grid):
         return multilinear(sht_operator, (u,), place.name, lmax)
     return _sht(u, place, lmax)
@@ -39,8 +44,11 @@ def _sht(u: Tensor, place: Shards, lmax: int) -> Tensor:
     return torch.view_as_real(coeffs).contiguous()
 
 
+@checks.arguments
 def isht(coeffs: Tensor, place: Place) -> Tensor:
     """The field of coefficients: the inverse of `sht`."""
+    if coeffs.ndim < 3 or coeffs.shape[-1] != 2:
+        raise ValueError(f"coeffs: expected (..., l, orders, 2), got {tuple(coeffs.shape)}")
     if isinstance(place, Grid):
         return multilinear(isht_operator, (coeffs,), place.name)
     return _isht(coeffs, place)
@@ -68,8 +76,11 @@ def power_spectrum(u: Tensor, place: Place, lmax: int) -> Tensor:
     return summed(power, place) / (2 * degrees + 1)
 
 
+@checks.arguments
 def order_runs(lmax: int, ranks: int) -> list[list[int]]:
     """The orders of each rank. Order m has lmax + 1 - m degrees, so m goes with lmax - m."""
+    checks.integer("lmax", lmax, low=0)
+    checks.integer("ranks", ranks, low=1)
     pairs = [sorted({m, lmax - m}) for m in range(lmax // 2 + 1)]
     ends = [len(pairs) * rank // ranks for rank in range(ranks + 1)]
     return [list(chain(*pairs[first:last])) for first, last in pairwise(ends)]

@@ -227,6 +227,7 @@ class Grid:
 
         return match(lat, lon, bounds=bounds, repair=repair)
 
+    @checks.arguments
     def part(self, start: int, stop: int) -> "Grid":
         """Rings `start` to `stop`, without the last: a grid again, of a part of the sphere, which
         may be empty. Its fields are `field[..., start:stop, :]` where the grid is regular, else

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from spherule import checks
 from spherule.grids import own_rings, reduced
 from spherule.grids.families import REGULAR_FAMILIES, Member
 from spherule.grids.grid import Grid
@@ -82,6 +83,7 @@ class Match:
         return (rows[::-1].copy() if self.flip else rows), np.arange(nlon)
 
     def _require(self, u: Field, shape: tuple[int, ...]) -> None:
+        checks.instance("u", u, np.ndarray, Tensor)
         if tuple(u.shape[-len(shape) :]) != shape:
             raise ValueError(
                 f"u: expected (..., {', '.join(map(str, shape))}), got {tuple(u.shape)}"

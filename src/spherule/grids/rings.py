@@ -64,7 +64,8 @@ def checked(
     if counts.sum(dtype=float) > MOST_POINTS:
         raise ValueError(f"nphi: expected at most {MOST_POINTS} points, got {counts.sum()}")
     if weights.min() < 0 or weights.max() == 0:
-        raise ValueError("ring_weights: must be >= 0, and some > 0")
+        least, most = weights.min(), weights.max()
+        raise ValueError(f"ring_weights must be >= 0, and some > 0, got {least} to {most}")
     area = float((weights * counts).sum())
     if not partial and abs(area / (4 * np.pi) - 1) > _AREA_TOLERANCE:
         raise ValueError(
@@ -86,7 +87,10 @@ def finite_reals(name: str, values: ArrayLike) -> Reals:
     """The values as a float64 array, at least 1-D, or an error that names the argument."""
     array = np.atleast_1d(_as_array(name, values))
     if array.dtype.kind not in "fiu":
-        raise TypeError(f"{name}: expected real numbers, got {array.dtype}")
+        came = (
+            array.dtype if hasattr(values, "dtype") else f"{type(values).__name__} of {array.dtype}"
+        )
+        raise TypeError(f"{name}: expected real numbers, got {came}")
     array = array.astype(np.float64)
     if not np.all(np.isfinite(array)):
         raise ValueError(

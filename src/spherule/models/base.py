@@ -97,6 +97,7 @@ class Model(Placed):
         super().place(*grids)
         self.grid = grids[0]
 
+    @checks.arguments
     def save_pretrained(self, directory: str | Path, *, card: str | None = None) -> str:
         """Write `model.safetensors` and `config.json`; what `from_pretrained` takes is returned.
 
@@ -111,6 +112,7 @@ class Model(Placed):
         return str(directory)
 
     @classmethod
+    @checks.arguments
     def from_pretrained(cls: type[AnyModel], directory: str | Path) -> AnyModel:
         """Read what `save_pretrained` wrote. Nothing is unpickled.
 

@@ -41,9 +41,9 @@ class ModelConfig:
         """The inverse; fields that are not given have their defaults."""
         checks.instance("config", values, dict)
         fields = [field.name for field in dataclasses.fields(cls)]
-        if unknown := sorted(set(values) - set(fields)):
+        if unknown := sorted(map(str, set(values) - set(fields))):
             raise ValueError(
-                f"{cls.__name__} has no {', '.join(unknown)}; it has {', '.join(fields)}"
+                f"config: {cls.__name__} has no {', '.join(unknown)}; it has {', '.join(fields)}"
             )
         return cls(**{name: _revived(value) for name, value in values.items()})
 

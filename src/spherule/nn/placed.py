@@ -5,6 +5,10 @@ from typing import Any, TypeVar
 
 from torch import Tensor, nn
 
+from spherule import checks
+from spherule.distributed import Shards
+from spherule.grids import Grid
+
 AnyModule = TypeVar("AnyModule", bound=nn.Module)
 AnyPlaced = TypeVar("AnyPlaced", bound="Placed")
 
@@ -21,6 +25,8 @@ class Placed(nn.Module):
         """The same operator, with the same Parameters, on other grids, in the order in which the
         constructor takes them.
         """
+        for i, grid in enumerate(grids):
+            checks.instance(f"grids[{i}]", grid, Grid, Shards)
         twin = _twin(self)
         twin.place(*grids)
         return twin

@@ -9,7 +9,7 @@ from spherule.distributed import Place, isht, sht, whole
 from spherule.grids import Grid
 from spherule.nn.checks import flat_field, require_channels
 from spherule.nn.placed import Placed
-from spherule.ops.checks import require_points
+from spherule.ops.checks import require_points, require_tensors
 from spherule.ops.forward_mode import multilinear
 from spherule.ops.sht_operators import isht_operator, sht_operator
 
@@ -40,6 +40,7 @@ class Harmonics(Placed):
         self, x: Float[Tensor, "batch channels ..."]
     ) -> Float[Tensor, "batch channels degree order 2"]:
         """Coefficients, real and imaginary parts; over ranks, of a rank's own orders."""
+        require_channels(self, "x", x, self.grid)
         x = x.contiguous() if x.dtype == torch.float64 else x.float().contiguous()
         coeffs = sht(x, self.grid, self.degree)
         for _ in range(self.corrections):
@@ -51,12 +52,17 @@ class Harmonics(Placed):
         self, coeffs: Float[Tensor, "batch channels degree order 2"]
     ) -> Float[Tensor, "batch channels ..."]:
         """The field of coefficients."""
+        require_tensors(coeffs=coeffs)
+        if coeffs.ndim < 3 or coeffs.shape[-3] != self.degree + 1 or coeffs.shape[-1] != 2:
+            raise ValueError(
+                f"coeffs: expected (batch, channels, {self.degree + 1}, orders, 2), got "
+                f"{tuple(coeffs.shape)}"
+            )
         return isht(coeffs.contiguous(), self.grid)
 
     def forward(
         self, x: Float[Tensor, "batch channels ..."]
     ) -> Float[Tensor, "batch channels ..."]:
-        require_channels(self, "x", x, self.grid)
         return self.synthesize(self.analyze(x)).to(x.dtype)
 
     def extra_repr(self) -> str:

@@ -10,6 +10,8 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 from torch import Tensor
 
+from spherule import checks
+
 
 @dataclass(frozen=True, eq=False)
 class Equation:
@@ -18,6 +20,9 @@ class Equation:
     tendency: Callable[[Tensor], Tensor]
     damping: Tensor | None = None
     """Rates, broadcast against the state."""
+
+    def __post_init__(self) -> None:
+        checks.config(self)
 
 
 @runtime_checkable
@@ -44,6 +49,7 @@ class AdamsBashforth3:
 
     reach: ClassVar[float] = 0.7236
 
+    @checks.arguments
     def states(self, equation: Equation, y: Tensor, dt: float) -> Iterator[Tensor]:
         """The states at dt, 2 dt, ..., without end."""
         damping = equation.damping
@@ -70,6 +76,7 @@ class Heun3:
 
     reach: ClassVar[float] = 1.7320
 
+    @checks.arguments
     def states(self, equation: Equation, y: Tensor, dt: float) -> Iterator[Tensor]:
         """The states at dt, 2 dt, ..., without end."""
         while True:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
+from spherule import checks
 from spherule.recipes import tables, titles
 from spherule.recipes.paper import PUBLISHED, Published
 from spherule.recipes.rows import ABLATION, LARGE, ROWS, Row
@@ -52,10 +53,11 @@ RECIPES: dict[str, Recipe] = {
 """All recipes by name."""
 
 
+@checks.arguments
 def add(recipe: Recipe) -> None:
     """Make a recipe from outside the package known."""
     if recipe.name in RECIPES:
-        raise ValueError(f"name={recipe.name!r}: there is such a recipe")
+        raise ValueError(f"recipe {recipe.name!r} is known already: expected another name")
     RECIPES[recipe.name] = recipe
 
 
@@ -63,16 +65,17 @@ SHORT = {"forecast": "forecast/s2-transformer-local"}
 """Names that stand for others."""
 
 
+@checks.arguments
 def get(name: str) -> RunConfig:
     """The run of a name such as `swe/s2-transformer-local` or `depth/s2-transformer:tiny`."""
-    base, _, size = name.partition(":")
+    base, colon, size = name.partition(":")
     base = SHORT.get(base, base)
     if base not in RECIPES:
         near = difflib.get_close_matches(base, [*RECIPES, *SHORT], n=3, cutoff=0.4)
         hint = f"did you mean {' or '.join(near)}? " if near else ""
-        raise ValueError(f"no recipe {base!r}: {hint}spherule list shows all")
-    if size not in ("", *SIZES):
-        raise ValueError(f"recipe {name!r}: size {size!r} is not one of {', '.join(SIZES)}")
+        raise ValueError(f"name={name!r} is no recipe: {hint}spherule list shows all")
+    if colon and size not in SIZES:
+        raise ValueError(f"name={name!r}: size {size!r} is not one of {', '.join(SIZES)}")
     recipe = RECIPES[base]
     run = recipe.make(size or "paper")
     if size in ("", "paper"):

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from spherule import checks
 from spherule.runs.run import Run
 from spherule.train import ranks
 from spherule.train.files import read_json, write_json
@@ -16,6 +17,7 @@ from spherule.train.task import Log, Task
 KEYS = ("step", "columns", "test", "measured_on", "title", "recipe", "parameters")
 
 
+@checks.arguments
 def evaluate(
     run: Run,
     task: Task | None = None,
@@ -64,6 +66,7 @@ def evaluate(
     return result
 
 
+@checks.arguments
 def evaluated(
     directories: Sequence[Path], *, device: str = "auto", log: Log = print
 ) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from spherule import checks
 from spherule.data.field_files import Source
 from spherule.runs.run import Run
 from spherule.tasks.fields import FieldConfig
@@ -9,6 +10,7 @@ from spherule.train import ranks
 from spherule.train.task import Log
 
 
+@checks.arguments
 def predict(
     run: Run,
     source: Source,

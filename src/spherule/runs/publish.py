@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from spherule import checks
 from spherule.models import hub
 from spherule.runs.directory import RunDirectory
 from spherule.runs.evaluation import evaluate
@@ -14,6 +15,7 @@ from spherule.train.files import read_json, write_json, write_whole
 from spherule.train.task import Log
 
 
+@checks.arguments
 def publish(
     run: Run, target: str | Path, *, notes: str = "", device: str = "auto", log: Log = print
 ) -> str:

@@ -46,6 +46,7 @@ class Rollout:
 
 
 @torch.no_grad()
+@checks.arguments
 def roll_out(
     run: Run, hours: float, *, samples: int = 4, device: str = "auto", log: Log = print
 ) -> Rollout:

@@ -31,6 +31,7 @@ class Run:
     metadata: dict[str, Any]
 
     @classmethod
+    @checks.arguments
     def open(cls, directory: Path | str, *, which: Literal["best", "last"] = "best") -> "Run":
         """The best model of a run by validation, or the last; damaged checkpoints are left out. Of
         what `publish` wrote, the model.

@@ -116,6 +116,7 @@ class Scores:
 
 
 @torch.no_grad()
+@checks.arguments
 def score(run: Run, *, samples: int | None = None, batch: int = 4, device: str = "auto") -> Scores:
     """Of a run's model, of the input standing still, of the mean of the training data, and of the
     best linear map. Processes under torchrun share each sample.

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from spherule import checks
 from spherule.allocator import keep_memory
 from spherule.models import Model, build
 from spherule.runs.directory import RunDirectory
@@ -28,6 +29,7 @@ MAY_CHANGE = {
 """What may be another when a run is resumed."""
 
 
+@checks.arguments
 def train(
     config: RunConfig,
     directory: Path | str,

@@ -14,6 +14,7 @@ from spherule.train.task import Task
 
 
 @torch.no_grad()
+@checks.arguments
 def measure(
     task: Task,
     model: Model,

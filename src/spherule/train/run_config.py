@@ -64,6 +64,7 @@ class RunConfig:
         write_json(path, self.to_dict())
 
     @classmethod
+    @checks.arguments
     def load(cls, path: Path) -> "RunConfig":
         """Read what `save` wrote."""
         values = read_json(path)
@@ -118,9 +119,10 @@ def _require_names(part: str, values: Any, cls: type) -> dict[str, Any]:
     names = {f.name for f in fields}
     if not isinstance(values, dict):
         raise ValueError(f"{part}: expected an object, got {type(values).__name__}")
-    if unknown := sorted(values.keys() - names):
+    if unknown := sorted(values.keys() - names, key=str):
         raise ValueError(
-            f"{part} has no {', '.join(unknown)}; {cls.__name__} has {', '.join(sorted(names))}"
+            f"{part} has no {', '.join(map(str, unknown))}; {cls.__name__} has "
+            f"{', '.join(sorted(names))}"
         )
     needed = {
         f.name
@@ -128,5 +130,6 @@ def _require_names(part: str, values: Any, cls: type) -> dict[str, Any]:
         if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
     }
     if missing := sorted(needed - values.keys()):
-        raise ValueError(f"{part} lacks {', '.join(missing)}")
+        given = ", ".join(sorted(values)) or "nothing"
+        raise ValueError(f"{part} needs {', '.join(missing)}, got {given}")
     return values
