@@ -1,6 +1,7 @@
 // The kernels are compiled once for each instruction set: one table of them for each.
 #pragma once
 #include "disco.h"
+#include "pointwise.h"
 #include "spherule.h"
 
 #define SPHERULE_JOIN_(a, b) a##_##b
@@ -20,6 +21,14 @@ struct DiscoKernels {
     decltype(&spherule_disco_mix_weight) mix_weight;
 };
 
+struct PointwiseKernels {
+    decltype(&spherule_linear) linear;
+    decltype(&spherule_linear_backward) linear_backward;
+    decltype(&spherule_mlp) mlp;
+    decltype(&spherule_mlp_backward) mlp_backward;
+};
+
 #define SPHERULE_KERNELS(isa)                                                                      \
     extern const AttentionKernels SPHERULE_JOIN(attention, isa);                                   \
-    extern const DiscoKernels SPHERULE_JOIN(disco, isa)
+    extern const DiscoKernels SPHERULE_JOIN(disco, isa);                                           \
+    extern const PointwiseKernels SPHERULE_JOIN(pointwise, isa)

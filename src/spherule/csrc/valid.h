@@ -2,6 +2,7 @@
 // numbers of rings and pairs of rings, never of points.
 #pragma once
 #include "disco.h"
+#include "pointwise.h"
 
 namespace {
 
@@ -96,6 +97,18 @@ inline bool valid(const spherule_points &s) {
                 return false;
     }
     return s.rings >= 1 && s.hats >= 1 && s.longest >= 0;
+}
+
+// x of `in` channels, y of `out` in all its parts
+inline bool valid(const spherule_pointwise &p, const spherule_channels &x,
+                  const spherule_channels *y, int64_t parts) {
+    int64_t out = 0;
+    for (int64_t i = 0; i < parts; out += y[i++].channels)
+        if (!within(1, y[i].channels, WIDEST) || out > WIDEST)
+            return false;
+    return within(0, p.batch, MOST) && within(0, p.points, MOST) && within(1, p.in, WIDEST) &&
+           within(0, p.hidden, WIDEST) && x.channels == p.in && out == p.out && out >= 1 &&
+           within(SPHERULE_FLOAT32, p.dtype, SPHERULE_FLOAT64) && p.threads >= 1;
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 """Attention as layers: projections around the ops."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from jaxtyping import Bool, Float
@@ -163,14 +162,14 @@ class SphericalAttention(Placed):
         cross = "" if self.query_grid == self.grid else f", query_grid={self.query_grid.name}"
         return f"{self.grid.name}, heads={self.heads}, {reach}{edge}{cross}"
 
-    def _project(self, x: Tensor, context: Tensor | None) -> Iterator[Tensor]:
+    def _project(self, x: Tensor, context: Tensor | None) -> list[Tensor]:
         if not self.fused:
             assert context is not None
-            yield self.q(x)
-            yield from self.kv(context).split(self.widths[1:], dim=1)
-        elif context is None:
-            yield from self.qkv(x).split(self.widths, dim=1)
-        else:
-            first = self.widths[0]
-            yield self.qkv(x, slice(0, first))
-            yield from self.qkv(context, slice(first, None)).split(self.widths[1:], dim=1)
+            return [self.q(x), *self.kv.split(context, self.widths[1:])]
+        if context is None:
+            return self.qkv.split(x, self.widths)
+        first = self.widths[0]
+        return [
+            *self.qkv.split(x, [first], slice(first)),
+            *self.qkv.split(context, self.widths[1:], slice(first, None)),
+        ]
