@@ -15,6 +15,7 @@ struct Kernels {
     const char *isa;
     const AttentionKernels &attention;
     const DiscoKernels &disco;
+    const LegendreKernels &legendre;
     const PointwiseKernels &pointwise;
 };
 
@@ -22,17 +23,21 @@ Kernels choose() {
 #ifdef SPHERULE_X86
     __builtin_cpu_init();
     if (__builtin_cpu_supports("x86-64-v4"))
-        return {"x86-64-v4", attention_v4, disco_v4, pointwise_v4};
+        return {"x86-64-v4", attention_v4, disco_v4, legendre_v4, pointwise_v4};
     if (__builtin_cpu_supports("x86-64-v3"))
-        return {"x86-64-v3", attention_v3, disco_v3, pointwise_v3};
+        return {"x86-64-v3", attention_v3, disco_v3, legendre_v3, pointwise_v3};
 #endif
-    return {"baseline", attention_baseline, disco_baseline, pointwise_baseline};
+    return {"baseline", attention_baseline, disco_baseline, legendre_baseline, pointwise_baseline};
 }
 
 const Kernels kernels = choose();
 
 template <class Table> int checked(const Table &table, const spherule_fields &fields) {
     return !valid(fields) ? SPHERULE_BAD_SIZES : !valid(table) ? SPHERULE_BAD_TABLE : SPHERULE_OK;
+}
+
+int checked(const spherule_legendre &s) {
+    return !valid_sizes(s) ? SPHERULE_BAD_SIZES : !valid(s) ? SPHERULE_BAD_TABLE : SPHERULE_OK;
 }
 
 }  // namespace
@@ -131,4 +136,14 @@ int spherule_mlp_backward(const spherule_pointwise *p, const void *first,
         return SPHERULE_BAD_SIZES;
     return kernels.pointwise.mlp_backward(p, first, first_transpose, bias, second_transpose, x, dy,
                                           dx, dfirst, dbias, dsecond);
+}
+
+int spherule_legendre_synthesis(const spherule_legendre *s, const void *coeffs, void *spectra) {
+    const int status = checked(*s);
+    return status ? status : kernels.legendre.synthesis(s, coeffs, spectra);
+}
+
+int spherule_legendre_analysis(const spherule_legendre *s, const void *spectra, void *coeffs) {
+    const int status = checked(*s);
+    return status ? status : kernels.legendre.analysis(s, spectra, coeffs);
 }

@@ -12,8 +12,9 @@ from spherule.distributed.collectives import hand_back, hand_out
 from spherule.distributed.shards import Place, Shards
 from spherule.geometry.transforms import SCALAR
 from spherule.grids import Grid
+from spherule.ops.colatitudes import to_coeffs, to_rings
 from spherule.ops.forward_mode import multilinear
-from spherule.ops.sht import _analysis, _contract, _synthesis, to_orders, to_points
+from spherule.ops.sht import to_orders, to_points
 from spherule.ops.sht_operators import isht_operator, sht_operator
 from spherule.ops.tables import table
 
@@ -25,8 +26,8 @@ def sht(u: Tensor, place: Place, lmax: int) -> Tensor:
     orders = torch.view_as_real(to_orders(u, place.part, lmax))
     mine = orders[..., _all_orders(place, lmax, u.device), :]
     rings = hand_out(mine, mine.ndim - 2, mine.ndim - 3, *_where(place, lmax))
-    table, weights = _analysis_of(place, lmax, u.dtype, u.device)
-    coeffs = _contract(table, torch.view_as_complex(rings) * weights[:, None])
+    own = _own_orders(place, lmax)
+    coeffs = to_coeffs(SCALAR, torch.view_as_complex(rings), place.grid, lmax, own)
     return torch.view_as_real(coeffs).contiguous()
 
 
@@ -35,8 +36,9 @@ def isht(coeffs: Tensor, place: Place) -> Tensor:
     if isinstance(place, Grid):
         return multilinear(isht_operator, (coeffs,), place.name)
     lmax = coeffs.shape[-3] - 1
-    table = _synthesis_of(place, lmax, coeffs.dtype, coeffs.device)
-    rings = torch.view_as_real(_contract(table.mT, torch.view_as_complex(coeffs)))
+    own = _own_orders(place, lmax)
+    spectra = to_rings(SCALAR, torch.view_as_complex(coeffs), place.grid, own)
+    rings = torch.view_as_real(spectra)
     give, take, group = _where(place, lmax)
     split, join = rings.ndim - 2, rings.ndim - 3
     orders = hand_back(rings, split, join, give, take, lmax + 1, group)
@@ -65,18 +67,5 @@ def _all_orders(shards: Shards, lmax: int, device: torch.device) -> Tensor:
     return torch.tensor([*chain(*order_runs(lmax, shards.ranks))], device=device)
 
 
-def _own_orders(shards: Shards, lmax: int) -> list[int]:
-    return order_runs(lmax, shards.ranks)[shards.rank]
-
-
-@table(maxsize=24)
-def _analysis_of(
-    shards: Shards, lmax: int, dtype: torch.dtype, device: torch.device
-) -> tuple[Tensor, Tensor]:
-    table, weights = _analysis(SCALAR, shards.grid, lmax, dtype, device)
-    return table[_own_orders(shards, lmax)], weights
-
-
-@table(maxsize=24)
-def _synthesis_of(shards: Shards, lmax: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    return _synthesis(SCALAR, shards.grid, lmax, dtype, device)[_own_orders(shards, lmax)]
+def _own_orders(shards: Shards, lmax: int) -> tuple[int, ...]:
+    return tuple(order_runs(lmax, shards.ranks)[shards.rank])

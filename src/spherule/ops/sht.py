@@ -1,7 +1,7 @@
 """Spherical harmonic transforms of scalar fields on every ring grid.
 
-Longitudes by FFT, ring by ring; colatitudes by one matrix product per order, batched. Coefficients
-are those of m >= 0 of a real field: orthonormal, with the Condon-Shortley phase, `[..., l, m]`.
+Longitudes by FFT, ring by ring; colatitudes next door. Coefficients are those of m >= 0 of a real
+field: orthonormal, with the Condon-Shortley phase, `[..., l, m]`.
 """
 
 import numpy as np
@@ -10,9 +10,10 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from spherule import checks
-from spherule.geometry.transforms import SCALAR, Basis, continued_analysis
+from spherule.geometry.transforms import SCALAR
 from spherule.grids import Grid
 from spherule.ops.checks import require_coeffs, require_degree, require_field
+from spherule.ops.colatitudes import to_coeffs, to_rings
 from spherule.ops.ring_groups import ring_groups
 from spherule.ops.tables import table
 
@@ -114,49 +115,6 @@ def to_points(orders: Tensor, grid: Grid) -> Tensor:
         rings.append(values.flatten(-2))
     flat = _joined(rings, -1)[..., layout.point_order]
     return flat.reshape(*flat.shape[:-1], *grid.shape)
-
-
-def to_coeffs(basis: Basis, orders: Tensor, grid: Grid) -> Tensor:
-    """Ring spectra to coefficients, by the analysis table of a basis."""
-    table, weights = _analysis(basis, grid, orders.shape[-1] - 1, orders.real.dtype, orders.device)
-    return _contract(table, orders * weights[:, None])
-
-
-def to_rings(basis: Basis, coeffs: Tensor, grid: Grid) -> Tensor:
-    """Coefficients to ring spectra, by the synthesis table of a basis."""
-    table = _synthesis(basis, grid, coeffs.shape[-1] - 1, coeffs.real.dtype, coeffs.device)
-    return _contract(table.mT, coeffs)
-
-
-def _contract(table: Tensor, x: Tensor) -> Tensor:
-    """sum over j of table[m, i, j] x[..., j, m], as one real batched product over the orders."""
-    batch = x.shape[:-2]
-    flat = x.reshape(batch.numel(), *x.shape[-2:]).permute(2, 1, 0)
-    product = torch.bmm(table, torch.view_as_real(flat).flatten(-2))
-    result = torch.view_as_complex(product.unflatten(-1, (batch.numel(), 2)))
-    return result.permute(2, 1, 0).unflatten(0, batch) if batch else result.permute(2, 1, 0)[0]
-
-
-@table(maxsize=24)
-def _synthesis(
-    basis: Basis, grid: Grid, lmax: int, dtype: torch.dtype, device: torch.device
-) -> Tensor:
-    return torch.from_numpy(basis.values(lmax, grid.theta)).to(device, dtype)
-
-
-@table(maxsize=24)
-def _analysis(
-    basis: Basis, grid: Grid, lmax: int, dtype: torch.dtype, device: torch.device
-) -> tuple[Tensor, Tensor]:
-    """A table and ring weights: the transposed synthesis with the grid's own, or the continued
-    analysis.
-    """
-    table = continued_analysis(basis, grid, lmax)
-    if table is None:
-        weights = torch.tensor(grid.ring_weights, dtype=dtype, device=device)
-        return _synthesis(basis, grid, lmax, dtype, device), weights
-    cell = torch.full((grid.nrings,), 2 * np.pi / grid.shape[1], dtype=dtype, device=device)
-    return torch.from_numpy(table).to(device, dtype), cell
 
 
 @table(maxsize=64)
