@@ -8,14 +8,7 @@ PACK := build/pack
 
 CSRC := $(wildcard src/spherule/csrc/*.h src/spherule/csrc/*.cpp)
 
-# Threads that wait for each other asleep, not spinning: on a busy machine many times as fast.
-demo test test-all test-browser docs: export OMP_WAIT_POLICY = passive
-
-# Both sides of a comparison keep the memory that they free: else what is measured is how often glibc gave it back.
-bench: export MALLOC_TRIM_THRESHOLD_ = 2000000000
-bench: export MALLOC_MMAP_THRESHOLD_ = 33554432
-
-.PHONY: demo test test-all test-browser test-oldest test-newest check lint-workflows format sanitize fuzz mutants bench docs docs-serve sdist wheel try-wheel wheels clean
+.PHONY: demo test test-all test-browser test-oldest test-newest check lint-workflows format sanitize fuzz mutants bench bench-compare docs docs-serve sdist wheel try-wheel wheels clean
 
 demo: $(SETUP)
 	$(BIN)/spherule demo --out out/demo
@@ -82,6 +75,7 @@ fuzz: $(SETUP)
 mutants: $(SETUP)
 	$(BIN)/python tests/mutants.py
 
+# Numbers are printed, and kept in build/bench.json.
 bench: $(SETUP) $(VENV)/.peer
 	$(BIN)/python benchmarks/sht.py
 	$(BIN)/python benchmarks/attention.py
@@ -89,6 +83,11 @@ bench: $(SETUP) $(VENV)/.peer
 	$(BIN)/python benchmarks/models.py
 	$(BIN)/python benchmarks/shallow_water.py
 	$(BIN)/python benchmarks/rooms.py
+
+# What became slower since another `make bench`: make bench-compare OLD=before.json
+BENCH := build/bench.json
+bench-compare:
+	$(PYTHON) benchmarks/compare.py $(OLD) $(BENCH)
 
 # The site, in build/docs/html. Tutorials are run; a broken link or a public name without docs is an error.
 docs: $(SETUP) $(VENV)/.docs

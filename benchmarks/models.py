@@ -13,7 +13,8 @@ import time
 import torch
 from torch import nn
 
-from timing import set_up
+from spherule.allocator import keep_memory
+from timing import keep, set_up
 
 CASES = {
     "transformer, local": ("transformer", True, 3),
@@ -59,7 +60,11 @@ def peers(kind: str, local: bool) -> nn.Module:
 
 
 def measure(side: str, kind: str, local: bool, steps: int) -> None:
-    """Print the median step in milliseconds, the peak memory in megabytes and the parameters."""
+    """Print the median step in milliseconds, the peak memory in megabytes, the parameters, and the
+    shortest and the longest step.
+    """
+    if side == "ours":
+        keep_memory()  # as training does
     torch.set_num_threads(2)
     torch.manual_seed(0)
     model = (ours if side == "ours" else peers)(kind, local)
@@ -74,7 +79,8 @@ def measure(side: str, kind: str, local: bool, steps: int) -> None:
         times.append(time.perf_counter() - start)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     count = sum(p.numel() for p in model.parameters())
-    print(1e3 * sorted(times[1:])[len(times[1:]) // 2], peak, count)
+    low, *_, high = ordered = sorted(1e3 * t for t in times[1:])
+    print(ordered[len(ordered) // 2], peak, count, low, high)
 
 
 def main() -> None:
@@ -93,7 +99,10 @@ def main() -> None:
             command = [sys.executable, __file__, "--measure", side, kind, str(local), str(steps)]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
             results[side] = [float(word) for word in done.stdout.split()]
-        (peer_ms, peer_mb, peer_n), (our_ms, our_mb, our_n) = results["peer"], results["ours"]
+        peer_ms, peer_mb, peer_n, peer_low, peer_high = results["peer"]
+        our_ms, our_mb, our_n, our_low, our_high = results["ours"]
+        keep("models", name, peer_low / our_high, peer_ms / our_ms, peer_high / our_low)
+        keep("models", f"{name}: 1 / MB", 1 / our_mb, 1 / our_mb, 1 / our_mb)
         print(
             f"{name:20s} peer {peer_ms:8.0f} ms {peer_mb:6.0f} MB {peer_n:9.0f} parameters"
             f"  ours {our_ms:8.0f} ms {our_mb:6.0f} MB {our_n:9.0f}  ratio {peer_ms / our_ms:5.2f}"

@@ -1,8 +1,12 @@
 """Shapes and types in signatures are checked while tests run."""
 
-from jaxtyping import install_import_hook
+from spherule.threads import spin_briefly
 
-import tests.signatures  # noqa: F401  (the hook looks it up by name)
+spin_briefly()  # before torch
+
+from jaxtyping import install_import_hook  # noqa: E402
+
+import tests.signatures  # noqa: E402, F401  (the hook looks it up by name)
 
 install_import_hook("spherule", "tests.signatures.checked")
 

@@ -37,7 +37,7 @@ template <class T> struct Complex {
 // part += the values of degrees with one parity, times coefficients (degree, 2)
 INLINE void synthesize(const double *values, const double *c, int n, V (&part)[2][VECTORS]) {
     V s[2][VECTORS];
-    memcpy(s, part, sizeof(s));
+    UNROLL for (int v = 0; v < VECTORS; v++) s[0][v] = part[0][v], s[1][v] = part[1][v];
     for (int k = 0; k < n; k += 2, values += 2 * LANES, c += 4) {
         const V re = fill(c[0]), im = fill(c[1]);
         UNROLL for (int v = 0; v < VECTORS; v++) {
@@ -46,17 +46,19 @@ INLINE void synthesize(const double *values, const double *c, int n, V (&part)[2
             s[1][v] += im * p;
         }
     }
-    memcpy(part, s, sizeof(s));
+    UNROLL for (int v = 0; v < VECTORS; v++) part[0][v] = s[0][v], part[1][v] = s[1][v];
 }
 
 // sums (degree, 2) += over the block's rings; lanes are added up later
 INLINE void analyze(const double *values, const V (&part)[2][VECTORS], int n, double *sums) {
+    V f[2][VECTORS];
+    UNROLL for (int v = 0; v < VECTORS; v++) f[0][v] = part[0][v], f[1][v] = part[1][v];
     for (int k = 0; k < n; k += 2, values += 2 * LANES, sums += 4 * W<double>) {
         V re = load(sums), im = load(sums + W<double>);
         UNROLL for (int v = 0; v < VECTORS; v++) {
             const V p = load(values + v * W<double>);
-            re += part[0][v] * p;
-            im += part[1][v] * p;
+            re += f[0][v] * p;
+            im += f[1][v] * p;
         }
         store(sums, re);
         store(sums + W<double>, im);

@@ -37,30 +37,38 @@ class Values {
     static constexpr double BIG = 0x1p400;
     typedef Vec<double> V;
     V y[VECTORS], p[VECTORS], d[VECTORS], counts[VECTORS];  // counts: 1 where e = 0, else 0
-    int64_t e[LANES];
+    V e[VECTORS];                                           // exponents, whole numbers
     bool scaled = false;
 
+    // Works on copies, which stay in registers: what is written could be anything.
     template <bool SCALED> INLINE void steps(const Recurrence &r, int64_t l, int n, double *to) {
+        V q[VECTORS], f[VECTORS];
+        UNROLL for (int v = 0; v < VECTORS; v++) q[v] = p[v], f[v] = d[v];
         for (int k = 0; k < n; k++, to += LANES) {
             const V a = fill(r.a[l + k]), b = fill(r.b[l + k]), g = fill(r.g[l + k]);
             UNROLL for (int v = 0; v < VECTORS; v++) {
-                store(to + v * W<double>, SCALED ? (counts[v] != 0 ? p[v] : V{}) : p[v]);
-                d[v] = a * d[v] - b * y[v] * p[v];
-                p[v] = g * p[v] + d[v];
+                store(to + v * W<double>, SCALED ? (counts[v] != 0 ? q[v] : V{}) : q[v]);
+                f[v] = a * f[v] - b * y[v] * q[v];
+                q[v] = g * q[v] + f[v];
             }
         }
+        UNROLL for (int v = 0; v < VECTORS; v++) p[v] = q[v], d[v] = f[v];
     }
 
+    // Brings values that have grown back into range, a value and its difference with one exponent.
     void rescale() {
+        const V big = fill(BIG), small = fill(0x1p-800);
         scaled = false;
-        for (int i = 0; i < LANES; i++) {
-            double &value = ((double *)p)[i], &step = ((double *)d)[i];
-            if (e[i] < 0 && max(fabs(value), fabs(step)) > BIG) {
-                value = ldexp(value, -STEP), step = ldexp(step, -STEP), e[i]++;
-            }
-            ((double *)counts)[i] = e[i] == 0;
-            scaled |= e[i] < 0;
+        UNROLL for (int v = 0; v < VECTORS; v++) {
+            const V size = p[v] < 0 ? -p[v] : p[v], change = d[v] < 0 ? -d[v] : d[v];
+            const auto grown = (counts[v] == 0) & ((size > big) | (change > big));
+            p[v] = grown ? p[v] * small : p[v];
+            d[v] = grown ? d[v] * small : d[v];
+            e[v] = grown ? e[v] + 1 : e[v];
+            counts[v] = e[v] == 0 ? fill(1.0) : V{};
         }
+        for (int i = 0; i < LANES; i++)
+            scaled |= e[i / W<double>][i % W<double>] < 0;
     }
 
   public:
@@ -72,12 +80,13 @@ class Values {
             const bool there = pair < s.pairs;
             const double size = there ? (m ? double(m) * s.log2_sin[pair] : 0.0) : -INFINITY;
             const bool zero = !(size > -1e15);
-            e[i] = zero ? 0 : min(int64_t(0), int64_t(nearbyint(size / STEP)));
+            const double exponent = zero ? 0 : min(0.0, nearbyint(size / STEP));
+            ((double *)e)[i] = exponent;
             ((double *)y)[i] = there ? s.y[pair] : 0.0;
-            ((double *)p)[i] = zero ? 0.0 : s.start[m] * ::exp2(size - double(STEP * e[i]));
+            ((double *)p)[i] = zero ? 0.0 : s.start[m] * ::exp2(size - STEP * exponent);
             ((double *)d)[i] = 0.0;
-            ((double *)counts)[i] = e[i] == 0;
-            scaled |= e[i] < 0;
+            ((double *)counts)[i] = exponent == 0;
+            scaled |= exponent < 0;
         }
     }
 
@@ -86,8 +95,7 @@ class Values {
         int k = 0;
         bool any = false;
         for (; k < n && scaled; k += CALM) {
-            for (int i = 0; i < LANES; i++)
-                any |= e[i] == 0 && ((double *)p)[i] != 0;
+            UNROLL for (int v = 0; v < VECTORS; v++) any |= sum<double>(counts[v]) != 0;
             steps<true>(r, l + k, min(CALM, n - k), to + k * LANES);
             rescale();
         }

@@ -22,8 +22,8 @@ Table: TypeAlias = NDArray[np.float64]
 
 
 class Neighbors(NamedTuple):
-    """Functions above[m, l] P_l-down,m+1 + below[m, l] P_l-down,m-1. Factors are 0 wherever there is
-    no such neighbor, and `below` for order 0, since P_l,-1 = -P_l,1.
+    """Functions above[m, l] P_l-down,m+1 + below[m, l] P_l-down,m-1. Factors are 0 where there is
+    no such neighbor; that of order -1 is counted above, since P_l,-1 = -P_l,1.
     """
 
     above: NDArray[np.float64]

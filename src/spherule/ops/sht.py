@@ -4,6 +4,8 @@ Longitudes by FFT, ring by ring; colatitudes next door. Coefficients are those o
 field: orthonormal, with the Condon-Shortley phase, `[..., l, m]`.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 import torch
 from jaxtyping import Shaped
@@ -80,11 +82,13 @@ def to_orders(u: Tensor, grid: Grid, mmax: int) -> Tensor:
     layout, spectra = ring_groups(grid, u.device), []
     for group in layout.groups:
         values = flat[..., group.points].unflatten(-1, (-1, group.nphi))
+        half = torch.fft.rfft(values)
         if 2 * mmax <= group.nphi:
-            spectra.append(torch.fft.rfft(values)[..., : mmax + 1])
-        else:  # orders beyond the ring's Nyquist alias
-            order = torch.arange(mmax + 1, device=u.device) % group.nphi
-            spectra.append(torch.fft.fft(values)[..., order])
+            spectra.append(half[..., : mmax + 1])
+        else:
+            alias = _aliases(group.nphi, mmax, u.device)
+            spectrum = half[..., alias.place]
+            spectra.append(torch.where(alias.mirrored, spectrum.conj_physical(), spectrum))
     orders = _joined(spectra, -2)[..., layout.ring_order, :]
     phases = _phases(grid, mmax, orders.dtype, u.device)
     # Not a lazy conjugate: operators of compiled programs would take it for the thing itself.
@@ -105,16 +109,36 @@ def to_points(orders: Tensor, grid: Grid) -> Tensor:
     layout, rings = ring_groups(grid, orders.device), []
     for group in layout.groups:
         spectrum = orders[..., group.rings, :]
-        if 2 * mmax < group.nphi:
-            values = torch.fft.irfft(spectrum, group.nphi, norm="forward")
-        else:
-            order = torch.arange(mmax + 1, device=orders.device)
-            folded = spectrum.new_zeros(*spectrum.shape[:-1], group.nphi)
-            folded = folded.index_add(-1, order % group.nphi, spectrum * (1 + (order > 0)))
-            values = torch.fft.ifft(folded, norm="forward").real
+        if 2 * mmax >= group.nphi:
+            alias = _aliases(group.nphi, mmax, orders.device)
+            spectrum = spectrum * alias.times
+        if 2 * mmax > group.nphi:
+            spectrum = torch.where(alias.mirrored, spectrum.conj_physical(), spectrum)
+            half = spectrum.new_zeros(*spectrum.shape[:-1], group.nphi // 2 + 1)
+            spectrum = half.index_add(-1, alias.place, spectrum)
+        values = torch.fft.irfft(spectrum, group.nphi, norm="forward")
         rings.append(values.flatten(-2))
     flat = _joined(rings, -1)[..., layout.point_order]
     return flat.reshape(*flat.shape[:-1], *grid.shape)
+
+
+class _Aliases(NamedTuple):
+    """Where orders are found in the half spectrum of a short ring."""
+
+    place: Tensor
+    mirrored: Tensor
+    """Whether it is the conjugate that stands there."""
+    times: Tensor
+    """2 where the half spectrum has no mirror image, so that order m has to bring -m along."""
+
+
+@table(maxsize=4096)
+def _aliases(nphi: int, mmax: int, device: torch.device) -> _Aliases:
+    order = torch.arange(mmax + 1, device=device)
+    place = order % nphi
+    alone = (place == 0) | (2 * place == nphi)
+    mirrored = 2 * place > nphi
+    return _Aliases(place.where(~mirrored, nphi - place), mirrored, 1 + (alone & (order > 0)))
 
 
 @table(maxsize=64)
