@@ -75,8 +75,10 @@ fuzz: $(SETUP)
 mutants: $(SETUP)
 	$(BIN)/python tests/mutants.py
 
-# Numbers are printed, and kept in build/bench.json.
+# Numbers are printed, and kept.
+BENCH := build/bench.json
 bench: $(SETUP) $(VENV)/.peer
+	rm -f $(BENCH)
 	$(BIN)/python benchmarks/sht.py
 	$(BIN)/python benchmarks/attention.py
 	$(BIN)/python benchmarks/disco.py
@@ -85,7 +87,6 @@ bench: $(SETUP) $(VENV)/.peer
 	$(BIN)/python benchmarks/rooms.py
 
 # What became slower since another `make bench`: make bench-compare OLD=before.json
-BENCH := build/bench.json
 bench-compare:
 	$(PYTHON) benchmarks/compare.py $(OLD) $(BENCH)
 

@@ -54,13 +54,19 @@ def mlp(
     return reference.mlp(x, first, bias, second)
 
 
-def _served(*tensors: Tensor | None) -> bool:
+def _served(x: Tensor, *others: Tensor | None) -> bool:
     """Whether the library may be called, as an operator that torch knows little about."""
     if _exporting() or _transformed() or torch.is_autocast_enabled("cpu"):
         return False
-    alike = {(x.device.type, x.dtype) for x in tensors if x is not None}
-    known = alike <= {("cpu", torch.float32), ("cpu", torch.float64)} and len(alike) == 1
-    return known and native.load()[0] is not None
+    for other in others:
+        if other is not None and (other.device != x.device or other.dtype != x.dtype):
+            return False
+    return x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64) and _there()
+
+
+@torch.compiler.assume_constant_result
+def _there() -> bool:
+    return native.load()[0] is not None
 
 
 # Before torch 2.7 nobody tells exported programs from compiled ones.
