@@ -8,14 +8,7 @@ PACK := build/pack
 
 CSRC := $(wildcard src/spherule/csrc/*.h src/spherule/csrc/*.cpp)
 
-# Threads that wait for each other asleep, not spinning: on a busy machine many times as fast.
-demo test test-all test-browser test-real docs: export OMP_WAIT_POLICY = passive
-
-# Both sides of a comparison keep the memory that they free: else what is measured is how often glibc gave it back.
-bench: export MALLOC_TRIM_THRESHOLD_ = 2000000000
-bench: export MALLOC_MMAP_THRESHOLD_ = 33554432
-
-.PHONY: demo test test-all test-browser test-real test-oldest test-newest check lint-workflows format sanitize fuzz mutants bench docs docs-serve sdist wheel try-wheel wheels clean
+.PHONY: demo test test-all test-browser test-real test-oldest test-newest check lint-workflows format sanitize fuzz mutants bench bench-compare docs docs-serve sdist wheel try-wheel wheels clean
 
 demo: $(SETUP)
 	$(BIN)/spherule demo --out out/demo
@@ -90,7 +83,10 @@ fuzz: $(SETUP)
 mutants: $(SETUP)
 	$(BIN)/python tests/mutants.py
 
+# Numbers are printed, and kept.
+BENCH := build/bench.json
 bench: $(SETUP) $(VENV)/.peer
+	rm -f $(BENCH)
 	$(BIN)/python benchmarks/sht.py
 	$(BIN)/python benchmarks/attention.py
 	$(BIN)/python benchmarks/disco.py
@@ -98,6 +94,10 @@ bench: $(SETUP) $(VENV)/.peer
 	$(BIN)/python benchmarks/shallow_water.py
 	$(BIN)/python benchmarks/rooms.py
 	$(BIN)/python benchmarks/distributed.py
+
+# What became slower since another `make bench`: make bench-compare OLD=before.json
+bench-compare:
+	$(PYTHON) benchmarks/compare.py $(OLD) $(BENCH)
 
 # The site, in build/docs/html. Tutorials are run; a broken link or a public name without docs is an error.
 docs: $(SETUP) $(VENV)/.docs

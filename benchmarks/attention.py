@@ -5,7 +5,6 @@ Useful flops are 4 pairs x dim forward and 10 pairs x dim backward; the goal is 
 
 import math
 import statistics
-import time
 
 import torch
 import torch_harmonics as th
@@ -13,7 +12,7 @@ from torch import Tensor
 
 from spherule import Grid, Neighborhood, ops
 from spherule.nn import SphericalAttention
-from timing import compare, milliseconds, set_up
+from timing import compare, keep, milliseconds, set_up
 
 TABLE = [  # nlat, nlon, channels, heads, batch, repeats
     (64, 128, 128, 1, 1, 9),
@@ -181,10 +180,13 @@ def rate_row(name: str, grid: Grid, cutoff: float, channels: int, heads: int) ->
         return ops.neighborhood_attention(q, k, v, disk)
 
     with torch.no_grad():
-        once = median(forward)
-    both = median(lambda: torch.autograd.grad(forward(), (q, k, v), seed))
+        once = statistics.median(times(forward))
+    taken = times(lambda: torch.autograd.grad(forward(), (q, k, v), seed))
+    both = statistics.median(taken)
     rate = sgemm()
     work = int(disk.counts().sum()) * channels
+    shares = sorted(14e-6 * work / t / rate for t in taken)
+    keep("attention", f"{name}: share of sgemm", shares[1], shares[3], shares[5])
     print(
         f"{name:36s} {work / channels / grid.size:5.1f} keys"
         f"  forward {4e-6 * work / once:5.1f} GF/s"
@@ -193,20 +195,16 @@ def rate_row(name: str, grid: Grid, cutoff: float, channels: int, heads: int) ->
     )
 
 
-def median(call) -> float:
+def times(call) -> list[float]:
     call()
-    return statistics.median(milliseconds(call) for _ in range(7))
+    return [milliseconds(call) for _ in range(7)]
 
 
 def sgemm() -> float:
     a, b = torch.randn(1024, 1024), torch.randn(1024, 1024)
     a @ b
-    times = []
-    for _ in range(9):
-        start = time.perf_counter()
-        a @ b
-        times.append(time.perf_counter() - start)
-    return 2 * 1024**3 / statistics.median(times) * 1e-9
+    taken = [milliseconds(lambda: a @ b) for _ in range(9)]
+    return 2 * 1024**3 / statistics.median(taken) * 1e-6
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from torch.utils.data import DataLoader
 
 from spherule.data import Panorama
 from spherule.data.rooms import Rooms, RoomsConfig
-from timing import machine
+from timing import keep, machine
 
 SIZE, COUNT = "128x256", 60
 
@@ -26,6 +26,7 @@ def main() -> None:
         made = sum(1 for _ in items)
         rate = made / (time.perf_counter() - start)
         own = f", {1e3 * (time.process_time() - cpu) / made:.0f} ms of CPU each" * (workers == 0)
+        keep("rooms", f"{workers} workers: panoramas/s", rate, rate, rate)
         print(f"{workers} workers: {rate:5.1f} panoramas/s{own}")
 
 

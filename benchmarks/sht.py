@@ -1,12 +1,14 @@
-"""Spherical harmonic transforms beside torch-harmonics."""
+"""Spherical harmonic transforms beside torch-harmonics, and large ones beside ducc0."""
 
 import time
 
+import ducc0
+import numpy as np
 import torch
 import torch_harmonics as th
 
 from spherule import Grid, ops
-from timing import compare, set_up
+from timing import THREADS, compare, set_up
 
 
 def main() -> None:
@@ -35,13 +37,46 @@ def main() -> None:
         lambda: ops.isht(c, grid).sum().backward(),
         40,
     )
+    large()
     fine = Grid.clenshaw_curtis(721, 1440)
-    start = time.perf_counter()
-    ops.sht(torch.zeros(fine.shape), fine, 240)
-    print(f"building the analysis of {fine.name} to lmax 240: {time.perf_counter() - start:.2f} s")
-    start = time.perf_counter()
-    ops.isht(torch.zeros(241, 241, dtype=torch.complex128), fine)
-    print(f"building its synthesis in float64: {time.perf_counter() - start:.2f} s")
+    for turn in ("first", "second"):
+        start = time.perf_counter()
+        ops.sht(torch.zeros(fine.shape), fine, 240)
+        print(f"analysis of {fine.name} to lmax 240, {turn}: {time.perf_counter() - start:.2f} s")
+
+
+def large() -> None:
+    """One field, float64."""
+    grid, lmax = Grid.healpix(256), 512
+    print(f"{grid.name}, lmax {lmax}, float64; the peer is ducc0")
+    coeffs = torch.randn(lmax + 1, lmax + 1, dtype=torch.complex128).tril()
+    coeffs[:, 0] = coeffs[:, 0].real.to(coeffs.dtype)
+    packed = np.concatenate([coeffs[m:, m].numpy() for m in range(lmax + 1)])[None]
+    geometry = {
+        "theta": grid.theta,
+        "nphi": grid.nphi.astype(np.uint64),
+        "phi0": grid.phi0,
+        "ringstart": grid.ringstart.astype(np.uint64),
+        "lmax": lmax,
+        "spin": 0,
+        "nthreads": THREADS,
+    }
+    field = ops.isht(coeffs, grid)
+    theirs = ducc0.sht.synthesis(alm=packed, **geometry)[0]
+    difference = np.abs(field.numpy() - theirs).max() / np.abs(theirs).max()
+    assert difference < 1e-10, f"the peer disagrees by {difference}"
+    compare(
+        "H256 synthesis",
+        lambda: ducc0.sht.synthesis(alm=packed, **geometry),
+        lambda: ops.isht(coeffs, grid),
+        9,
+    )
+    compare(
+        "H256 analysis",
+        lambda: ducc0.sht.adjoint_synthesis(map=field.numpy()[None], **geometry),
+        lambda: ops.sht(field, grid, lmax),
+        9,
+    )
 
 
 if __name__ == "__main__":

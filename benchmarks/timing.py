@@ -1,19 +1,28 @@
-"""Ratios within one run: peer and ours take turns, so that a noisy machine is noisy for both."""
+"""Ratios within one run: peer and ours take turns, so that a noisy machine is noisy for both.
 
+Numbers are printed and kept in build/bench.json, which `compare.py` reads.
+"""
+
+import json
 import platform
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import torch
 
+from spherule.allocator import keep_memory
+
 THREADS = 2
+KEPT = Path(__file__).parent.parent / "build" / "bench.json"
 LONG = 1000.0
 """Milliseconds from which on a call is its own warm-up."""
 
 
 def set_up() -> None:
+    keep_memory()  # as training does: else what is measured is how often glibc gave memory back
     torch.set_num_threads(THREADS)
     torch.manual_seed(0)
     print(f"{machine()}, {THREADS} threads, torch {torch.__version__}")
@@ -25,6 +34,14 @@ def machine() -> str:
         return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
         return platform.processor() or platform.machine()
+
+
+def keep(script: str, name: str, low: float, median: float, high: float) -> None:
+    """Keep a number of which more is better, with its quartiles."""
+    KEPT.parent.mkdir(exist_ok=True)
+    known = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    known[f"{script}: {name}"] = {"low": low, "median": median, "high": high}
+    KEPT.write_text(json.dumps(known, indent=1, sort_keys=True))
 
 
 def milliseconds(call: Callable[[], object]) -> float:
@@ -66,6 +83,7 @@ def compare(
     ratios = sorted(a / b for a, b in zip(theirs, mine, strict=True))
     ratio = statistics.median(theirs) / statistics.median(mine)
     low, high = ratios[len(ratios) // 4], ratios[-1 - len(ratios) // 4]
+    keep(Path(sys.argv[0]).stem, name, low, ratio, high)
     print(
         f"{name:52s} peer {statistics.median(theirs):9.2f} ms  ours "
         f"{statistics.median(mine):9.2f} ms"

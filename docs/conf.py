@@ -4,7 +4,9 @@ import sys
 from pathlib import Path
 
 import spherule
+from spherule.threads import spin_briefly
 
+spin_briefly()  # also in the tutorials' kernels, which inherit the environment
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS / "_ext"))
 

@@ -2,9 +2,13 @@
 
 from pathlib import Path
 
-from jaxtyping import install_import_hook
+from spherule.threads import spin_briefly
 
-import tests.signatures  # noqa: F401  (the hook looks it up by name)
+spin_briefly()  # before torch
+
+from jaxtyping import install_import_hook  # noqa: E402
+
+import tests.signatures  # noqa: E402, F401  (the hook looks it up by name)
 
 install_import_hook("spherule", "tests.signatures.checked")
 

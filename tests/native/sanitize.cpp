@@ -8,6 +8,7 @@
 #include <vector>
 
 int sanitize_disco();
+int sanitize_pointwise();
 
 namespace {
 
@@ -248,5 +249,5 @@ int main() {
                                                lse.data()) != SPHERULE_OK;
     }
     printf("%s: %d runs, %d failed\n", spherule_isa(), runs, failures);
-    return failures || sanitize_disco() ? 1 : 0;
+    return failures || sanitize_disco() || sanitize_pointwise() ? 1 : 0;
 }

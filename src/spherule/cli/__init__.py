@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import spherule
+from spherule.threads import spin_briefly
 
 
 class Command(NamedTuple):
@@ -41,6 +42,7 @@ COMMANDS = {
 
 
 def main() -> None:
+    spin_briefly()
     try:
         _run(_import_own(sys.argv[1:]))
         sys.stdout.flush()

@@ -25,11 +25,6 @@ def progress() -> Iterator[tuple[OnStep, Log]]:
         yield (lambda event: None), (lambda text: None)
         return
     console = Console(soft_wrap=True)
-    if _crowded():
-        console.print(
-            "note: the machine is busy; OMP_WAIT_POLICY=passive in the environment may help a lot",
-            highlight=False,
-        )
     if console.is_terminal:
         with Progress(
             TextColumn("epoch {task.fields[epoch]}"),
@@ -73,12 +68,6 @@ def progress() -> Iterator[tuple[OnStep, Log]]:
                 )
 
         yield lines, lambda text: print(text, flush=True)
-
-
-def _crowded() -> bool:
-    """Others use the cores, and OpenMP's threads would spin while they wait for them."""
-    known = "OMP_WAIT_POLICY" in os.environ or "GOMP_SPINCOUNT" in os.environ
-    return not known and hasattr(os, "getloadavg") and os.getloadavg()[0] > (os.cpu_count() or 1)
 
 
 def _line(event: StepEvent) -> str:

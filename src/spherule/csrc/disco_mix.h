@@ -3,65 +3,10 @@
 // hundred times as many columns, and are faster when blocks of points are copied once.
 #pragma once
 #include "disco.h"
+#include "product.h"
 #include "scratch.h"
-#include "simd.h"
 
 namespace {
-
-// The inner product of both: sums of ROWS x TILE numbers, which fill the registers.
-template <class T> struct Tile {
-    static constexpr int ROWS = 6, COLS = 2;
-    static constexpr int64_t SIZE = COLS * W<T>;
-
-    struct Rows {
-        const T *a;
-        int64_t row;  // stride
-    };
-
-    // to (R, count) of SIZE columns = or += sum over n of a[R][n] b[n][SIZE]
-    template <int R, bool ADD>
-    static INLINE void rows(Rows r, const T *b, int64_t n, int64_t count, int64_t stride, T *to) {
-        Vec<T> sum[R][COLS] = {};
-        for (; n > 0; n--, r.a++, b += SIZE) {
-            Vec<T> v[COLS];
-            UNROLL for (int j = 0; j < COLS; j++) v[j] = load(b + j * W<T>);
-            UNROLL for (int i = 0; i < R; i++) {
-                const Vec<T> w = fill<T>(r.a[i * r.row]);
-                UNROLL for (int j = 0; j < COLS; j++) sum[i][j] += w * v[j];
-            }
-        }
-        UNROLL for (int i = 0; i < R; i++, to += stride) {
-            if (count >= SIZE) {
-                UNROLL for (int j = 0; j < COLS; j++)
-                    store(to + j * W<T>, ADD ? load(to + j * W<T>) + sum[i][j] : sum[i][j]);
-            } else {
-                T lanes[SIZE];
-                UNROLL for (int j = 0; j < COLS; j++) store(lanes + j * W<T>, sum[i][j]);
-                for (int64_t j = 0; j < count; j++)
-                    to[j] = ADD ? to[j] + lanes[j] : lanes[j];
-            }
-        }
-    }
-
-    template <bool ADD>
-    static void any(int64_t left, Rows a, const T *b, int64_t n, int64_t count, int64_t stride,
-                    T *to) {
-        switch (min(int64_t(ROWS), left)) {
-        case 6:
-            return rows<6, ADD>(a, b, n, count, stride, to);
-        case 5:
-            return rows<5, ADD>(a, b, n, count, stride, to);
-        case 4:
-            return rows<4, ADD>(a, b, n, count, stride, to);
-        case 3:
-            return rows<3, ADD>(a, b, n, count, stride, to);
-        case 2:
-            return rows<2, ADD>(a, b, n, count, stride, to);
-        default:
-            return rows<1, ADD>(a, b, n, count, stride, to);
-        }
-    }
-};
 
 template <class T> struct Mix {
     static constexpr int64_t SIZE = Tile<T>::SIZE, POINTS = 128;  // a multiple of SIZE

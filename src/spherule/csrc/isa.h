@@ -1,6 +1,8 @@
 // The kernels are compiled once for each instruction set: one table of them for each.
 #pragma once
 #include "disco.h"
+#include "legendre.h"
+#include "pointwise.h"
 #include "spherule.h"
 
 #define SPHERULE_JOIN_(a, b) a##_##b
@@ -20,6 +22,20 @@ struct DiscoKernels {
     decltype(&spherule_disco_mix_weight) mix_weight;
 };
 
+struct LegendreKernels {
+    decltype(&spherule_legendre_synthesis) synthesis;
+    decltype(&spherule_legendre_analysis) analysis;
+};
+
+struct PointwiseKernels {
+    decltype(&spherule_linear) linear;
+    decltype(&spherule_linear_backward) linear_backward;
+    decltype(&spherule_mlp) mlp;
+    decltype(&spherule_mlp_backward) mlp_backward;
+};
+
 #define SPHERULE_KERNELS(isa)                                                                      \
     extern const AttentionKernels SPHERULE_JOIN(attention, isa);                                   \
-    extern const DiscoKernels SPHERULE_JOIN(disco, isa)
+    extern const DiscoKernels SPHERULE_JOIN(disco, isa);                                           \
+    extern const LegendreKernels SPHERULE_JOIN(legendre, isa);                                     \
+    extern const PointwiseKernels SPHERULE_JOIN(pointwise, isa)

@@ -15,17 +15,19 @@ struct Kernels {
     const char *isa;
     const AttentionKernels &attention;
     const DiscoKernels &disco;
+    const LegendreKernels &legendre;
+    const PointwiseKernels &pointwise;
 };
 
 Kernels choose() {
 #ifdef SPHERULE_X86
     __builtin_cpu_init();
     if (__builtin_cpu_supports("x86-64-v4"))
-        return {"x86-64-v4", attention_v4, disco_v4};
+        return {"x86-64-v4", attention_v4, disco_v4, legendre_v4, pointwise_v4};
     if (__builtin_cpu_supports("x86-64-v3"))
-        return {"x86-64-v3", attention_v3, disco_v3};
+        return {"x86-64-v3", attention_v3, disco_v3, legendre_v3, pointwise_v3};
 #endif
-    return {"baseline", attention_baseline, disco_baseline};
+    return {"baseline", attention_baseline, disco_baseline, legendre_baseline, pointwise_baseline};
 }
 
 const Kernels kernels = choose();
@@ -33,6 +35,10 @@ const Kernels kernels = choose();
 // With hats for each entry
 int checked_depthwise(const spherule_shifts &s, const spherule_fields &f) {
     return s.hat ? checked(s, f) : SPHERULE_BAD_TABLE;
+}
+
+int checked(const spherule_legendre &s) {
+    return !valid_sizes(s) ? SPHERULE_BAD_SIZES : !valid(s) ? SPHERULE_BAD_TABLE : SPHERULE_OK;
 }
 
 }  // namespace
@@ -100,4 +106,45 @@ int spherule_disco_mix_weight(const spherule_mix *s, const spherule_fields *f, c
                               const void *x, void *dweight) {
     const int status = checked(*s, *f);
     return status ? status : kernels.disco.mix_weight(s, f, dy, x, dweight);
+}
+
+int spherule_linear(const spherule_pointwise *p, const void *weight, const void *bias,
+                    const spherule_channels *x, const spherule_channels *y, int64_t parts) {
+    return valid(*p, *x, y, parts) ? kernels.pointwise.linear(p, weight, bias, x, y, parts)
+                                   : SPHERULE_BAD_SIZES;
+}
+
+int spherule_linear_backward(const spherule_pointwise *p, const void *transpose,
+                             const spherule_channels *x, const spherule_channels *dy, int64_t parts,
+                             const spherule_channels *dx, void *dweight, void *dbias) {
+    if (!valid(*p, *x, dy, parts) || (dx && !valid(*p, *dx, dy, parts)))
+        return SPHERULE_BAD_SIZES;
+    return kernels.pointwise.linear_backward(p, transpose, x, dy, parts, dx, dweight, dbias);
+}
+
+int spherule_mlp(const spherule_pointwise *p, const void *first, const void *bias,
+                 const void *second, const spherule_channels *x, const spherule_channels *y) {
+    return valid(*p, *x, y, 1) ? kernels.pointwise.mlp(p, first, bias, second, x, y)
+                               : SPHERULE_BAD_SIZES;
+}
+
+int spherule_mlp_backward(const spherule_pointwise *p, const void *first,
+                          const void *first_transpose, const void *bias,
+                          const void *second_transpose, const spherule_channels *x,
+                          const spherule_channels *dy, const spherule_channels *dx, void *dfirst,
+                          void *dbias, void *dsecond) {
+    if (!valid(*p, *x, dy, 1) || !valid(*p, *dx, dy, 1))
+        return SPHERULE_BAD_SIZES;
+    return kernels.pointwise.mlp_backward(p, first, first_transpose, bias, second_transpose, x, dy,
+                                          dx, dfirst, dbias, dsecond);
+}
+
+int spherule_legendre_synthesis(const spherule_legendre *s, const void *coeffs, void *spectra) {
+    const int status = checked(*s);
+    return status ? status : kernels.legendre.synthesis(s, coeffs, spectra);
+}
+
+int spherule_legendre_analysis(const spherule_legendre *s, const void *spectra, void *coeffs) {
+    const int status = checked(*s);
+    return status ? status : kernels.legendre.analysis(s, spectra, coeffs);
 }

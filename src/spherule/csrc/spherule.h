@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 // Changes with every struct and signature here and in disco.h; whoever loads the library compares.
-#define SPHERULE_ABI 2
+#define SPHERULE_ABI 3
 
 #define SPHERULE_API __attribute__((visibility("default")))
 

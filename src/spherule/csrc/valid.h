@@ -1,6 +1,8 @@
 // Whether a call's sizes and tables can be walked without leaving them: asked once a call, of
 // numbers of rings and pairs of rings, never of points.
 #pragma once
+#include "legendre.h"
+#include "pointwise.h"
 #include "spherule.h"
 
 namespace {
@@ -70,6 +72,34 @@ inline bool valid(const spherule_arc_table &table, int64_t queries, int64_t keys
         }
     }
     return !table.column_start || valid_columns(table);
+}
+
+// x of `in` channels, y of `out` in all its parts
+inline bool valid(const spherule_pointwise &p, const spherule_channels &x,
+                  const spherule_channels *y, int64_t parts) {
+    int64_t out = 0;
+    for (int64_t i = 0; i < parts; out += y[i++].channels)
+        if (!within(1, y[i].channels, WIDEST) || out > WIDEST)
+            return false;
+    return within(0, p.batch, MOST) && within(0, p.points, MOST) && within(1, p.in, WIDEST) &&
+           within(0, p.hidden, WIDEST) && x.channels == p.in && out == p.out && out >= 1 &&
+           within(SPHERULE_FLOAT32, p.dtype, SPHERULE_FLOAT64) && p.threads >= 1;
+}
+
+inline bool valid_sizes(const spherule_legendre &s) {
+    return within(0, s.fields, MOST) && within(0, s.lmax, WIDEST) && within(0, s.rings, MOST) &&
+           within(0, s.pairs, s.rings) && within(0, s.orders, MOST) &&
+           within(SPHERULE_FLOAT32, s.dtype, SPHERULE_FLOAT64) && s.threads >= 1;
+}
+
+inline bool valid(const spherule_legendre &s) {
+    for (int64_t i = 0; i < s.pairs; i++)
+        if (!within(-1, s.north[i], s.rings - 1) || !within(-1, s.south[i], s.rings - 1))
+            return false;
+    for (int64_t i = 0; i < s.orders; i++)
+        if (!within(0, s.order[i], s.lmax))
+            return false;
+    return true;
 }
 
 }  // namespace

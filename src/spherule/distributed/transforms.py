@@ -3,7 +3,6 @@ colatitudes, with one exchange between. Coefficients are pairs of real numbers, 
 orders only: `[..., l, own orders, 2]`.
 """
 
-import math
 from itertools import chain, pairwise
 
 import torch
@@ -13,11 +12,12 @@ from torch._compile import _disable_dynamo
 from spherule import checks, ops
 from spherule.distributed.collectives import hand_back, hand_out
 from spherule.distributed.shards import Place, Shards, own, summed, whole
-from spherule.geometry.transforms import SCALAR, continued_analysis
+from spherule.geometry.transforms import SCALAR
 from spherule.grids import Grid
 from spherule.ops.checks import require_degree, require_points
+from spherule.ops.colatitudes import to_coeffs, to_rings
 from spherule.ops.forward_mode import multilinear
-from spherule.ops.sht import _contract, to_orders, to_points
+from spherule.ops.sht import to_orders, to_points
 from spherule.ops.sht_operators import isht_operator, sht_operator
 from spherule.ops.tables import table
 
@@ -39,8 +39,8 @@ def _sht(u: Tensor, place: Shards, lmax: int) -> Tensor:
     orders = torch.view_as_real(to_orders(u, place.part, lmax))
     mine = orders[..., _all_orders(place, lmax, u.device), :]
     rings = hand_out(mine, mine.ndim - 2, mine.ndim - 3, *_where(place, lmax))
-    table, weights = _analysis_of(place, lmax, u.dtype, u.device)
-    coeffs = _contract(table, torch.view_as_complex(rings) * weights[:, None])
+    own = _own_orders(place, lmax)
+    coeffs = to_coeffs(SCALAR, torch.view_as_complex(rings), place.grid, lmax, own)
     return torch.view_as_real(coeffs).contiguous()
 
 
@@ -57,8 +57,9 @@ def isht(coeffs: Tensor, place: Place) -> Tensor:
 @_disable_dynamo
 def _isht(coeffs: Tensor, place: Shards) -> Tensor:
     lmax = coeffs.shape[-3] - 1
-    table = _synthesis_of(place, lmax, coeffs.dtype, coeffs.device)
-    rings = torch.view_as_real(_contract(table.mT, torch.view_as_complex(coeffs)))
+    own = _own_orders(place, lmax)
+    spectra = to_rings(SCALAR, torch.view_as_complex(coeffs), place.grid, own)
+    rings = torch.view_as_real(spectra)
     give, take, group = _where(place, lmax)
     split, join = rings.ndim - 2, rings.ndim - 3
     orders = hand_back(rings, split, join, give, take, lmax + 1, group)
@@ -100,24 +101,5 @@ def _all_orders(shards: Shards, lmax: int, device: torch.device) -> Tensor:
     return torch.tensor([*chain(*order_runs(lmax, shards.ranks))], device=device)
 
 
-def _own_orders(shards: Shards, lmax: int) -> list[int]:
-    return order_runs(lmax, shards.ranks)[shards.rank]
-
-
-@table(maxsize=24)
-def _analysis_of(
-    shards: Shards, lmax: int, dtype: torch.dtype, device: torch.device
-) -> tuple[Tensor, Tensor]:
-    """As `ops.sht` has them, of a rank's own orders: the others' are not kept."""
-    grid, table = shards.grid, continued_analysis(SCALAR, shards.grid, lmax)
-    if table is None:
-        weights = torch.tensor(grid.ring_weights, dtype=dtype, device=device)
-        return _synthesis_of(shards, lmax, dtype, device), weights
-    cell = torch.full((grid.nrings,), 2 * math.pi / grid.shape[1], dtype=dtype, device=device)
-    return torch.from_numpy(table[_own_orders(shards, lmax)]).to(device, dtype), cell
-
-
-@table(maxsize=24)
-def _synthesis_of(shards: Shards, lmax: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    values = SCALAR.values(lmax, shards.grid.theta)[_own_orders(shards, lmax)]
-    return torch.from_numpy(values).to(device, dtype)
+def _own_orders(shards: Shards, lmax: int) -> tuple[int, ...]:
+    return tuple(order_runs(lmax, shards.ranks)[shards.rank])

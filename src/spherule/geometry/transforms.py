@@ -9,7 +9,7 @@ poles are points like any other.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,14 +21,35 @@ from spherule.grids.quadrature import gauss
 Table: TypeAlias = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Basis:
-    """Functions of theta, one for each degree and order. Components of vectors (spin 1) change sign
-    across a pole.
+class Neighbors(NamedTuple):
+    """Functions above[m, l] P_l-down,m+1 + below[m, l] P_l-down,m-1. Factors are 0 where there is
+    no such neighbor; that of order -1 is counted above, since P_l,-1 = -P_l,1.
     """
 
-    values: Callable[[int, NDArray[np.float64]], Table]
+    above: NDArray[np.float64]
+    below: NDArray[np.float64]
+    down: int
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Functions of theta, one for each degree and order: P_lm, or sums of its neighbors. Components
+    of vectors (spin 1) change sign across a pole.
+    """
+
     spin: int
+    neighbors: Callable[[int], Neighbors] | None = None
+
+    def values(self, lmax: int, theta: NDArray[np.float64]) -> Table:
+        """All of them, (order, degree, *theta.shape)."""
+        table = _scalar(lmax, theta)
+        if self.neighbors is None:
+            return table
+        above, below, down = self.neighbors(lmax)
+        table = np.roll(table, down, axis=1)
+        return above[..., None] * np.roll(table, -1, axis=0) + below[..., None] * np.roll(
+            table, 1, axis=0
+        )
 
 
 def _scalar(lmax: int, theta: NDArray[np.float64]) -> Table:
@@ -42,47 +63,55 @@ def _scalar(lmax: int, theta: NDArray[np.float64]) -> Table:
     return legendre_table(lmax, theta)
 
 
-def _slope(lmax: int, theta: NDArray[np.float64]) -> Table:
+def _slope(lmax: int) -> Neighbors:
     """dP_lm/dtheta = (sqrt((l - m)(l + m + 1)) P_l,m+1 - sqrt((l + m)(l - m + 1)) P_l,m-1) / 2."""
     l, m = _degrees_and_orders(lmax)
-    above, below = _neighbours(_scalar(lmax, theta))
-    return 0.5 * (
-        np.sqrt(np.maximum((l - m) * (l + m + 1), 0)) * above
-        - np.sqrt(np.maximum((l + m) * (l - m + 1), 0)) * below
-    )
+    above = 0.5 * np.sqrt(np.maximum((l - m) * (l + m + 1), 0))
+    below = -0.5 * np.sqrt(np.maximum((l + m) * (l - m + 1), 0))
+    above[0] -= below[0]
+    return Neighbors(above, np.where(m > 0, below, 0.0), down=0)
 
 
-def _shear(lmax: int, theta: NDArray[np.float64]) -> Table:
+def _shear(lmax: int) -> Neighbors:
     """m P_lm / sin(theta), from the orders m + 1 and m - 1 of degree l - 1."""
     l, m = _degrees_and_orders(lmax)
-    above, below = _neighbours(np.roll(_scalar(lmax, theta), 1, axis=1))
-    scale = np.sqrt((2 * l + 1) / np.maximum(2 * l - 1, 1))
-    table = -0.5 * (
-        np.sqrt(np.maximum((l - m) * (l - m - 1), 0)) * above
-        + np.sqrt(np.maximum((l + m) * (l + m - 1), 0)) * below
-    )
-    return np.where((m > 0) & (m <= l), scale * table, 0.0)
+    scale = -0.5 * np.sqrt((2 * l + 1) / np.maximum(2 * l - 1, 1)) * ((m > 0) & (m <= l))
+    above = scale * np.sqrt(np.maximum((l - m) * (l - m - 1), 0))
+    below = scale * np.sqrt(np.maximum((l + m) * (l + m - 1), 0))
+    return Neighbors(above, below, down=1)
 
 
-SCALAR = Basis(_scalar, spin=0)
-SLOPE = Basis(_slope, spin=1)
-SHEAR = Basis(_shear, spin=1)
+SCALAR = Basis(spin=0)
+SLOPE = Basis(spin=1, neighbors=_slope)
+SHEAR = Basis(spin=1, neighbors=_shear)
 
 
-def continued_analysis(basis: Basis, grid: Grid, lmax: int) -> Table | None:
-    """The analysis table of a grid with equal steps in theta, exact up to grid.lmax; None for other
-    grids.
+class Continuation(NamedTuple):
+    """What integrates the samples of a grid with equal steps in theta, exactly up to grid.lmax.
 
-    Continued over the poles to the full circle, the samples carry a trigonometric polynomial, whose
-    integral against the basis is taken by a Gauss rule: exact to twice the degree that the grid's
-    own weights allow.
+    Continued over the poles to the full circle, they carry a trigonometric polynomial, whose
+    integral against a basis is taken by a Gauss rule: exact to twice the degree that the grid's own
+    weights allow. The matrices (nodes, rings) give the polynomial at the rule's nodes.
     """
+
+    theta: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    even: NDArray[np.float64]
+    odd: NDArray[np.float64]
+    polar: NDArray[np.float64]
+
+    def matrix(self, m: int, spin: int) -> NDArray[np.float64]:
+        """That of an order: even in theta or odd, and not 0 at the poles where m = spin."""
+        return self.polar if m == spin else self.odd if (m + spin) % 2 else self.even
+
+
+def continuation(grid: Grid, lmax: int) -> Continuation | None:
+    """None for grids whose steps in theta are not equal."""
     samples = _equal_steps(grid)
     if samples is None:
         return None
     steps, shift = samples
     theta, weights = gauss((lmax + steps) // 2 + 1)
-    nodes = basis.values(lmax, theta) * weights
     cosines, sines = (_interpolation(theta, steps, shift, odd) for odd in (False, True))
     polar = cosines
     if shift == 0.0 and grid.nrings == steps:
@@ -92,10 +121,18 @@ def continued_analysis(basis: Basis, grid: Grid, lmax: int) -> Table | None:
         signs[0] = 1.0
         polar = cosines[:, :-1] - (-1) ** steps * cosines[:, -1:] * signs
         cosines, sines = cosines[:, :-1], sines[:, :-1]
+    return Continuation(theta, weights, cosines, sines, polar)
+
+
+def continued_analysis(basis: Basis, grid: Grid, lmax: int) -> Table | None:
+    """The analysis table of a grid with equal steps in theta; None for other grids."""
+    step = continuation(grid, lmax)
+    if step is None:
+        return None
+    nodes = basis.values(lmax, step.theta) * step.weights
     table = np.zeros((lmax + 1, lmax + 1, grid.nrings))
     for m in range(lmax + 1):
-        matrix = polar if m == basis.spin else sines if (m + basis.spin) % 2 else cosines
-        np.matmul(nodes[m, m:], matrix, out=table[m, m:])
+        np.matmul(nodes[m, m:], step.matrix(m, basis.spin), out=table[m, m:])
     return table
 
 
@@ -133,11 +170,4 @@ def _interpolation(
 
 def _degrees_and_orders(lmax: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     n = np.arange(lmax + 1, dtype=np.float64)
-    return n[None, :, None], n[:, None, None]
-
-
-def _neighbours(table: Table) -> tuple[Table, Table]:
-    """The tables of order m + 1 and m - 1; P_l,-1 = -P_l,1."""
-    above = np.concatenate([table[1:], np.zeros_like(table[:1])])
-    below = np.concatenate([-above[:1], table[:-1]])
-    return above, below
+    return n[None, :], n[:, None]

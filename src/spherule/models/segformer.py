@@ -31,7 +31,7 @@ from spherule.models.layers import (
 from spherule.models.network import Network
 from spherule.nn import Placed, Projection, place
 from spherule.nn.masks import call
-from spherule.nn.projection import mix_channels
+from spherule.ops.pointwise import linear
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ class Segformer(Network):
             levels, self.projections, columns, self.upsamples, strict=True
         ):
             seen = self.dropout(project(level.flatten(2)))
-            mixed = mix_channels(seen, weight)
+            mixed = linear(seen, weight)
             parts.append(upsample(mixed.unflatten(-1, level.shape[2:])))
         assert self.head.bias is not None
         bias = self.head.bias.view(-1, *[1] * len(self.grid.shape))

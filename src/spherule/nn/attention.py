@@ -1,6 +1,5 @@
 """Attention as layers: projections around the ops."""
 
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from jaxtyping import Bool, Float
@@ -163,12 +162,16 @@ class SphericalAttention(Placed):
         cross = "" if self.query_grid == self.grid else f", query_grid={self.query_grid.name}"
         return f"{self.grid.name}, heads={self.heads}, {reach}{edge}{cross}"
 
-    def _project(self, x: Tensor, context: Tensor | None) -> Iterator[Tensor]:
-        # With ranks, what is sent and what is kept would be held twice in one tensor with queries.
-        if self.fused and context is None and not self.halo.exchanges:
-            yield from self.qkv(x).split(self.widths, dim=1)
-            return
-        context, first = x if context is None else context, self.widths[0]
-        yield self.qkv(x, slice(0, first)) if self.fused else self.q(x)
-        kv = self.qkv(context, slice(first, None)) if self.fused else self.kv(context)
-        yield from self.halo(kv).split(self.widths[1:], dim=1)
+    def _project(self, x: Tensor, context: Tensor | None) -> list[Tensor]:
+        # Over ranks, keys and values are sent in one tensor, and queries stay out of it.
+        alone = not self.halo.exchanges
+        if self.fused and context is None and alone:
+            return self.qkv.split(x, self.widths)
+        context, (first, *others) = x if context is None else context, self.widths
+        parts = others if alone else [sum(others)]
+        if self.fused:
+            (q,) = self.qkv.split(x, [first], slice(first))
+            kv = self.qkv.split(context, parts, slice(first, None))
+        else:
+            q, kv = self.q(x), self.kv.split(context, parts)
+        return [q, *(kv if alone else self.halo(kv[0]).split(others, dim=1))]

@@ -12,6 +12,7 @@ from spherule.nn.checks import flat_channels
 from spherule.nn.masks import call
 from spherule.nn.placed import Placed
 from spherule.nn.projection import Projection
+from spherule.ops.pointwise import mlp
 
 
 class DropPath(Placed):
@@ -52,14 +53,15 @@ class Mlp(nn.Module):
         self.channels = channels
         self.first = Projection(channels, hidden, bias=True)
         self.second = Projection(hidden, channels)
-        self.activation = nn.GELU()
         self.dropout = nn.Dropout(dropout)
 
     def forward(
         self, x: Float[Tensor, "batch channels ..."]
     ) -> Float[Tensor, "batch channels ..."]:
-        hidden = self.activation(self.first(flat_channels(self, "x", x, self.channels)))
-        return self.dropout(self.second(hidden)).view_as(x)
+        flat = flat_channels(self, "x", x, self.channels)
+        assert self.first.bias is not None
+        y = mlp(flat, self.first.weight, self.first.bias, self.second.weight)
+        return self.dropout(y).view_as(x)
 
 
 class Block(nn.Module):

@@ -13,7 +13,7 @@ from spherule.geometry.filters import Stencil
 from spherule.grids import Grid
 from spherule.nn.checks import flat_field
 from spherule.nn.placed import Placed
-from spherule.nn.projection import mix_channels
+from spherule.ops.pointwise import linear
 
 _LEAST = 1e-6
 """The part of a hat from which on its points count as seen."""
@@ -113,7 +113,7 @@ class DiscoConv(Placed):
         if self.groups > 1 or out_channels * hats >= in_channels:
             return self(upsample(x))
         mixing = self.weight.transpose(1, 2).reshape(out_channels * hats, in_channels)
-        parts = upsample(mix_channels(x.flatten(2), mixing).unflatten(-1, x.shape[2:]))
+        parts = upsample(linear(x.flatten(2), mixing).unflatten(-1, x.shape[2:]))
         each_its_hat = torch.eye(hats, dtype=parts.dtype, device=parts.device)
         weight = each_its_hat.expand(out_channels, hats, hats)
         y = ops.disco(self._seen(parts), weight, self.stencil)

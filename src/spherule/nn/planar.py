@@ -140,7 +140,8 @@ class PlanarAttention(Bound):
         """Queries, keys and values (batch, heads, points, dim) of a field (batch, channels,
         points).
         """
-        q, k, v = (split_heads(part, self.heads) for part in self.qkv(x).chunk(3, dim=1))
+        parts = self.qkv.split(x, [self.channels] * 3)
+        q, k, v = (split_heads(part, self.heads) for part in parts)
         return q, k, v
 
     def extra_repr(self) -> str:

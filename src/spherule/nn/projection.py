@@ -1,13 +1,14 @@
 """Linear maps over channels, and how heads are split off them."""
 
 import math
+from collections.abc import Sequence
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from spherule import checks
+from spherule.ops.pointwise import linear, split_linear
 
 
 class Projection(nn.Module):
@@ -22,24 +23,16 @@ class Projection(nn.Module):
         self.weight = nn.Parameter(torch.empty(out_channels, in_channels).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
 
-    def forward(self, x: Tensor, rows: slice = slice(None)) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
+        return linear(x, self.weight, self.bias)
+
+    def split(self, x: Tensor, widths: Sequence[int], rows: slice = slice(None)) -> list[Tensor]:
+        """The map to some of the channels, in parts of these widths."""
         bias = None if self.bias is None else self.bias[rows]
-        return mix_channels(x, self.weight[rows], bias)
+        return split_linear(x, self.weight[rows], bias, [*widths])
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[1]}, {self.weight.shape[0]}, bias={self.bias is not None}"
-
-
-def mix_channels(
-    x: Float[Tensor, "batch channels points"],
-    weight: Float[Tensor, "out channels"],
-    bias: Float[Tensor, "out"] | None = None,
-) -> Float[Tensor, "batch out points"]:
-    """weight x + bias at every point."""
-    if not x.shape[-1]:  # convolutions refuse what products take: a rank may own no point
-        return weight @ x if bias is None else weight @ x + bias[:, None]
-    # A convolution is the fast one of torch's ways to multiply channels-first data on the CPU.
-    return F.conv1d(x, weight[..., None], bias)
 
 
 def split_heads(x: Float[Tensor, "batch channels points"], heads: int) -> Tensor:

@@ -1,8 +1,10 @@
 """Spherical harmonic transforms of scalar fields on every ring grid.
 
-Longitudes by FFT, ring by ring; colatitudes by one matrix product per order, batched. Coefficients
-are those of m >= 0 of a real field: orthonormal, with the Condon-Shortley phase, `[..., l, m]`.
+Longitudes by FFT, ring by ring; colatitudes next door. Coefficients are those of m >= 0 of a real
+field: orthonormal, with the Condon-Shortley phase, `[..., l, m]`.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -10,9 +12,10 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from spherule import checks
-from spherule.geometry.transforms import SCALAR, Basis, continued_analysis
+from spherule.geometry.transforms import SCALAR
 from spherule.grids import Grid
 from spherule.ops.checks import require_coeffs, require_degree, require_field
+from spherule.ops.colatitudes import to_coeffs, to_rings
 from spherule.ops.ring_groups import ring_groups
 from spherule.ops.tables import table
 
@@ -79,11 +82,13 @@ def to_orders(u: Tensor, grid: Grid, mmax: int) -> Tensor:
     layout, spectra = ring_groups(grid, u.device), []
     for group in layout.groups:
         values = flat[..., group.points].unflatten(-1, (-1, group.nphi))
+        half = torch.fft.rfft(values)
         if 2 * mmax <= group.nphi:
-            spectra.append(torch.fft.rfft(values)[..., : mmax + 1])
-        else:  # orders beyond the ring's Nyquist alias
-            order = torch.arange(mmax + 1, device=u.device) % group.nphi
-            spectra.append(torch.fft.fft(values)[..., order])
+            spectra.append(half[..., : mmax + 1])
+        else:
+            alias = _aliases(group.nphi, mmax, u.device)
+            spectrum = half[..., alias.place]
+            spectra.append(torch.where(alias.mirrored, spectrum.conj_physical(), spectrum))
     orders = _joined(spectra, -2)[..., layout.ring_order, :]
     phases = _phases(grid, mmax, orders.dtype, u.device)
     # Not a lazy conjugate: operators of compiled programs would take it for the thing itself.
@@ -104,59 +109,36 @@ def to_points(orders: Tensor, grid: Grid) -> Tensor:
     layout, rings = ring_groups(grid, orders.device), []
     for group in layout.groups:
         spectrum = orders[..., group.rings, :]
-        if 2 * mmax < group.nphi:
-            values = torch.fft.irfft(spectrum, group.nphi, norm="forward")
-        else:
-            order = torch.arange(mmax + 1, device=orders.device)
-            folded = spectrum.new_zeros(*spectrum.shape[:-1], group.nphi)
-            folded = folded.index_add(-1, order % group.nphi, spectrum * (1 + (order > 0)))
-            values = torch.fft.ifft(folded, norm="forward").real
+        if 2 * mmax >= group.nphi:
+            alias = _aliases(group.nphi, mmax, orders.device)
+            spectrum = spectrum * alias.times
+        if 2 * mmax > group.nphi:
+            spectrum = torch.where(alias.mirrored, spectrum.conj_physical(), spectrum)
+            half = spectrum.new_zeros(*spectrum.shape[:-1], group.nphi // 2 + 1)
+            spectrum = half.index_add(-1, alias.place, spectrum)
+        values = torch.fft.irfft(spectrum, group.nphi, norm="forward")
         rings.append(values.flatten(-2))
     flat = _joined(rings, -1)[..., layout.point_order]
     return flat.reshape(*flat.shape[:-1], *grid.shape)
 
 
-def to_coeffs(basis: Basis, orders: Tensor, grid: Grid) -> Tensor:
-    """Ring spectra to coefficients, by the analysis table of a basis."""
-    table, weights = _analysis(basis, grid, orders.shape[-1] - 1, orders.real.dtype, orders.device)
-    return _contract(table, orders * weights[:, None])
+class _Aliases(NamedTuple):
+    """Where orders are found in the half spectrum of a short ring."""
+
+    place: Tensor
+    mirrored: Tensor
+    """Whether it is the conjugate that stands there."""
+    times: Tensor
+    """2 where the half spectrum has no mirror image, so that order m has to bring -m along."""
 
 
-def to_rings(basis: Basis, coeffs: Tensor, grid: Grid) -> Tensor:
-    """Coefficients to ring spectra, by the synthesis table of a basis."""
-    table = _synthesis(basis, grid, coeffs.shape[-1] - 1, coeffs.real.dtype, coeffs.device)
-    return _contract(table.mT, coeffs)
-
-
-def _contract(table: Tensor, x: Tensor) -> Tensor:
-    """sum over j of table[m, i, j] x[..., j, m], as one real batched product over the orders."""
-    batch = x.shape[:-2]
-    flat = x.reshape(batch.numel(), *x.shape[-2:]).permute(2, 1, 0)
-    product = torch.bmm(table, torch.view_as_real(flat).flatten(-2))
-    result = torch.view_as_complex(product.unflatten(-1, (batch.numel(), 2)))
-    return result.permute(2, 1, 0).unflatten(0, batch) if batch else result.permute(2, 1, 0)[0]
-
-
-@table(maxsize=24)
-def _synthesis(
-    basis: Basis, grid: Grid, lmax: int, dtype: torch.dtype, device: torch.device
-) -> Tensor:
-    return torch.from_numpy(basis.values(lmax, grid.theta)).to(device, dtype)
-
-
-@table(maxsize=24)
-def _analysis(
-    basis: Basis, grid: Grid, lmax: int, dtype: torch.dtype, device: torch.device
-) -> tuple[Tensor, Tensor]:
-    """A table and ring weights: the transposed synthesis with the grid's own, or the continued
-    analysis.
-    """
-    table = continued_analysis(basis, grid, lmax)
-    if table is None:
-        weights = torch.tensor(grid.ring_weights, dtype=dtype, device=device)
-        return _synthesis(basis, grid, lmax, dtype, device), weights
-    cell = torch.full((grid.nrings,), 2 * np.pi / grid.shape[1], dtype=dtype, device=device)
-    return torch.from_numpy(table).to(device, dtype), cell
+@table(maxsize=4096)
+def _aliases(nphi: int, mmax: int, device: torch.device) -> _Aliases:
+    order = torch.arange(mmax + 1, device=device)
+    place = order % nphi
+    alone = (place == 0) | (2 * place == nphi)
+    mirrored = 2 * place > nphi
+    return _Aliases(place.where(~mirrored, nphi - place), mirrored, 1 + (alone & (order > 0)))
 
 
 @table(maxsize=64)

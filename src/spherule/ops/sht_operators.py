@@ -11,8 +11,9 @@ from torch import Tensor
 
 from spherule.geometry.transforms import SCALAR
 from spherule.grids import Grid
+from spherule.ops.colatitudes import to_coeffs_adjoint, to_rings_adjoint
 from spherule.ops.forward_mode import refuse_in_backward
-from spherule.ops.sht import _analysis, _contract, _synthesis, isht, sht, to_orders, to_points
+from spherule.ops.sht import isht, sht, to_orders, to_points
 
 _grid = lru_cache(maxsize=64)(Grid.from_name)
 
@@ -30,16 +31,14 @@ def isht_operator(coeffs: Tensor, grid: str) -> Tensor:
 @torch.library.custom_op("spherule::sht_adjoint", mutates_args=())
 def sht_adjoint(coeffs: Tensor, grid: str) -> Tensor:
     where = _grid(grid)
-    table, weights = _analysis(SCALAR, where, coeffs.shape[-2] - 1, coeffs.dtype, coeffs.device)
-    orders = _contract(table.mT, torch.view_as_complex(coeffs)) * weights[:, None]
+    orders = to_coeffs_adjoint(SCALAR, torch.view_as_complex(coeffs), where)
     return to_points(orders / _signs(orders), where).contiguous()
 
 
 @torch.library.custom_op("spherule::isht_adjoint", mutates_args=())
 def isht_adjoint(u: Tensor, grid: str, lmax: int) -> Tensor:
     where = _grid(grid)
-    table = _synthesis(SCALAR, where, lmax, u.dtype, u.device)
-    coeffs = _contract(table, to_orders(u, where, lmax))
+    coeffs = to_rings_adjoint(SCALAR, to_orders(u, where, lmax), where, lmax)
     return _pairs(coeffs * _signs(coeffs))
 
 

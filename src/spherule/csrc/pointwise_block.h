@@ -1,0 +1,142 @@
+// A block of points, as panels [tile of SIZE points][channel][SIZE]: what the products read and
+// write, so that one's output is the next one's input.
+#pragma once
+#include "pointwise.h"
+#include "product.h"
+#include "scratch.h"
+
+namespace {
+
+template <class T> struct Panels {
+    typedef Tile<T> Inner;
+    static constexpr int64_t SIZE = Inner::SIZE, POINTS = 128;  // a multiple of SIZE
+
+    struct Block {
+        int64_t batch, first, count;  // points of one field
+        int64_t tiles() const { return (count + SIZE - 1) / SIZE; }
+        T *row(const spherule_channels &f, int64_t channel) const {
+            return (T *)f.data + batch * f.batch_stride + channel * f.channel_stride + first;
+        }
+    };
+
+    // Block n of a call
+    static Block block(const spherule_pointwise &p, int64_t n) {
+        const int64_t blocks = per_field(p), first = n % blocks * POINTS;
+        return {n / blocks, first, min(POINTS, p.points - first)};
+    }
+    static int64_t per_field(const spherule_pointwise &p) {
+        return (p.points + POINTS - 1) / POINTS;
+    }
+
+    // 0 past the end
+    static void pack(const Block &b, const spherule_channels *parts, int64_t n, int64_t channels,
+                     T *to) {
+        for (; n > 0; n--, to += parts->channels * SIZE, parts++)
+            for (int64_t c = 0; c < parts->channels; c++) {
+                const T *x = b.row(*parts, c);
+                for (int64_t t = 0; t < b.tiles(); t++, x += SIZE) {
+                    T *panel = to + (t * channels + c) * SIZE;
+                    const int64_t left = b.count - t * SIZE;
+                    if (left >= SIZE)
+                        memcpy(panel, x, SIZE * sizeof(T));
+                    else
+                        for (int64_t i = 0; i < SIZE; i++)
+                            panel[i] = i < left ? x[i] : T(0);
+                }
+            }
+    }
+
+    // y (out) = weight (out, in) x + bias (null for 0), panels to panels
+    static void multiply(const Block &b, int64_t out, int64_t in, const T *weight, const T *bias,
+                         const T *x, T *y) {
+        for (int64_t o = 0; o < out; o += Inner::ROWS)
+            for (int64_t t = 0; t < b.tiles(); t++)
+                Inner::template any<false>(out - o, {weight + o * in, in, bias ? bias + o : bias},
+                                           x + t * in * SIZE, in, SIZE, SIZE,
+                                           y + (t * out + o) * SIZE);
+    }
+
+    // the same, to a field
+    static void multiply(const Block &b, int64_t in, const T *weight, const T *bias, const T *x,
+                         const spherule_channels &y) {
+        for (int64_t o = 0; o < y.channels; o += Inner::ROWS)
+            for (int64_t t = 0; t < b.tiles(); t++)
+                Inner::template any<false>(y.channels - o,
+                                           {weight + o * in, in, bias ? bias + o : bias},
+                                           x + t * in * SIZE, in, b.count - t * SIZE,
+                                           y.channel_stride, b.row(y, o) + t * SIZE);
+    }
+
+    // Panels as [tile of SIZE channels][point][SIZE]
+    static void turn(const Block &b, int64_t channels, const T *x, T *to) {
+        for (int64_t c = 0; c < channels; c += W<T>)
+            for (int64_t q = 0; q < b.tiles() * SIZE; q += W<T>) {
+                const T *from = x + (q / SIZE * channels + c) * SIZE + q % SIZE;
+                Vec<T> v[W<T>];
+                UNROLL for (int i = 0; i < W<T>; i++) v[i] =
+                    c + i < channels ? load(from + i * SIZE) : Vec<T>{};
+                transpose<T>(v);
+                T *at = to + (c / SIZE * POINTS + q) * SIZE + c % SIZE;
+                UNROLL for (int i = 0; i < W<T>; i++) store(at + i * SIZE, v[i]);
+            }
+    }
+
+    // sums (rows, channels) += over points, rows from panels and channels from what was turned
+    static void correlate(const Block &b, int64_t rows, int64_t channels, const T *x,
+                          const T *turned, T *sums) {
+        for (int64_t c = 0; c < channels; c += SIZE)
+            for (int64_t r = 0; r < rows; r += Inner::ROWS)
+                Inner::template any<true>(
+                    rows - r, {x + r * SIZE, SIZE, nullptr, SIZE, rows * SIZE}, turned + c * POINTS,
+                    b.count, channels - c, channels, sums + r * channels + c);
+    }
+
+    // sums (channels) += over points
+    static void total(const Block &b, int64_t channels, const T *x, T *sums) {
+        for (int64_t c = 0; c < channels; c++) {
+            Vec<T> s = {};
+            for (int64_t t = 0; t < b.tiles(); t++)
+                for (int64_t i = 0; i < SIZE; i += W<T>)
+                    s += load(x + (t * channels + c) * SIZE + i);
+            sums[c] += sum<T>(s);
+        }
+    }
+
+    // Room for panels of so many channels, turned or not
+    static int64_t room(int64_t channels) { return (channels + SIZE) * POINTS; }
+};
+
+// Sums over all points. Blocks come in runs that do not depend on the number of threads, and what
+// the runs have summed is added in order: the same bits for any number of threads.
+template <class T> struct Runs {
+    static constexpr int64_t MOST = 32;
+    int64_t blocks, n, size;
+    Buffer<T> shares;
+    Runs(const spherule_pointwise &p, int64_t size)
+        : blocks(p.batch * Panels<T>::per_field(p)), n(min(MOST, blocks)), size(size),
+          shares(n * size) {}
+
+    T *share(int64_t run) const { return shares.data + run * size; }
+
+    // body(block, share) for all blocks of a run
+    template <class Body>
+    void walk(const spherule_pointwise &p, int64_t run, const Body &body) const {
+        T *s = share(run);
+        memset(s, 0, size_t(size) * sizeof(T));
+        for (int64_t b = blocks * run / n; b < blocks * (run + 1) / n; b++)
+            body(Panels<T>::block(p, b), s);
+    }
+
+    // to = the sum over runs of count numbers of a share, from its place `at` on
+    void add(int64_t at, int64_t count, void *to) const {
+        T *sums = (T *)to;
+        if (!sums)
+            return;
+        memset(sums, 0, size_t(count) * sizeof(T));
+        for (int64_t run = 0; run < n; run++)
+            for (int64_t i = 0; i < count; i++)
+                sums[i] += share(run)[at + i];
+    }
+};
+
+}  // namespace

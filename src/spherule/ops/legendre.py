@@ -1,0 +1,133 @@
+"""Legendre transforms without tables: P_lm are made by the native library where they are used, so
+that large transforms need no more memory than their data. The structs mirror csrc/legendre.h.
+"""
+
+from ctypes import Structure, c_int32, c_int64, c_void_p
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from spherule import native
+from spherule.grids import Grid
+
+LARGEST_TABLE = 2**26
+"""Bytes. Tables up to this size are kept: many fields at once are one product with them."""
+
+
+def preferred(grid: Grid, lmax: int, dtype: torch.dtype, device: torch.device) -> bool:
+    """Whether to make values on the fly: where a table would be large, and the library is there."""
+    size = (lmax + 1) ** 2 * grid.nrings * dtype.itemsize
+    return size > LARGEST_TABLE and device.type == "cpu" and native.load()[0] is not None
+
+
+class Rings(NamedTuple):
+    """Rings in pairs that mirror each other at the equator, from the poles on. Of each pair, its
+    northern half, and which rings they are; -1 for one that is not there.
+    """
+
+    count: int
+    y: NDArray[np.float64]
+    log2_sin: NDArray[np.float64]
+    north: NDArray[np.int64]
+    south: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, theta: NDArray[np.float64]) -> "Rings":
+        theta = np.asarray(theta, dtype=np.float64)
+        is_south = theta > np.pi / 2
+        above = np.where(is_south, np.pi - theta, theta)
+        order = np.lexsort((is_south, above))
+        pairs: list[tuple[float, int, int]] = []
+        for ring in order:
+            angle, north, south = pairs[-1] if pairs else (-1.0, 0, 0)
+            if is_south[ring] and south < 0 and abs(above[ring] - angle) <= 4e-16:
+                pairs[-1] = (angle, north, int(ring))
+            else:
+                pairs.append((above[ring], *((-1, ring) if is_south[ring] else (ring, -1))))
+        angle, north, south = (np.array(column) for column in zip(*pairs, strict=True))
+        with np.errstate(divide="ignore"):
+            log2_sin = np.log2(np.sin(angle))
+        y = 2 * np.sin(angle / 2) ** 2
+        return cls(theta.size, y, log2_sin, north.astype(np.int64), south.astype(np.int64))
+
+
+@lru_cache(maxsize=64)
+def rings_of(grid: Grid) -> Rings:
+    """All rings of a grid."""
+    return Rings.of(grid.theta)
+
+
+def to_rings(coeffs: Tensor, rings: Rings, orders: tuple[int, ...]) -> Tensor:
+    """sum over l of P_lm coeffs[..., l, m], for these orders m: (..., ring, order)."""
+    return _Transform.apply(coeffs, rings, orders, coeffs.shape[-2] - 1, False)
+
+
+def to_coeffs(spectra: Tensor, rings: Rings, orders: tuple[int, ...], lmax: int) -> Tensor:
+    """The transpose of `to_rings`: sum over rings of P_lm spectra[..., ring, m]."""
+    return _Transform.apply(spectra, rings, orders, lmax, True)
+
+
+class _Transform(torch.autograd.Function):
+    """Linear in its tensor, so tangents go the same way and gradients the other."""
+
+    @staticmethod
+    def forward(
+        x: Tensor, rings: Rings, orders: tuple[int, ...], lmax: int, transposed: bool
+    ) -> Tensor:
+        x = x.resolve_conj().resolve_neg().contiguous()
+        rows = lmax + 1 if transposed else rings.count
+        y = x.new_empty(*x.shape[:-2], rows, len(orders))
+        name = "spherule_legendre_" + ("analysis" if transposed else "synthesis")
+        wanted = np.array(orders, dtype=np.int64)
+        arrays = (*rings[1:], wanted, _start(lmax))
+        fields = x.shape[:-2].numel()
+        struct = Legendre(
+            fields,
+            lmax,
+            rings.count,
+            rings.y.size,
+            len(orders),
+            *(a.ctypes.data for a in arrays),
+            native.DTYPES[x.real.dtype],
+            torch.get_num_threads(),
+        )
+        native.call(name, struct, x.data_ptr(), y.data_ptr())
+        return y
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: Tensor) -> None:
+        _, *ctx.rest = inputs
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> tuple:  # type: ignore[override]
+        *rest, transposed = ctx.rest
+        return _Transform.apply(dy, *rest, not transposed), None, None, None, None
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor, *_: None) -> Tensor:  # type: ignore[override]
+        return _Transform.apply(tangent, *ctx.rest)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple, x: Tensor, *rest: Any) -> tuple[Tensor, int]:  # type: ignore[override]
+        return _Transform.apply(x.movedim(in_dims[0], 0), *rest), 0
+
+
+class Legendre(Structure):
+    _fields_ = (
+        *((name, c_int64) for name in ("fields", "lmax", "rings", "pairs", "orders")),
+        *((name, c_void_p) for name in ("y", "log2_sin", "north", "south", "order", "start")),
+        ("dtype", c_int32),
+        ("threads", c_int32),
+    )
+
+
+@lru_cache(maxsize=64)
+def _start(lmax: int) -> NDArray[np.float64]:
+    """P_mm / sin(theta)^m of m = 0 ... lmax, with the Condon-Shortley phase."""
+    m = np.arange(1, lmax + 1)
+    steps = np.concatenate([[np.sqrt(0.25 / np.pi)], -np.sqrt((2 * m + 1) / (2 * m))])
+    return np.cumprod(steps)

@@ -1,0 +1,243 @@
+// Drives the maps over channels and the Legendre transforms through many shapes, for the
+// sanitizers, and compares them with sums that are written out.
+#include "legendre.h"
+#include "pointwise.h"
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+namespace {
+
+typedef std::vector<double> Doubles;
+int runs = 0, failures = 0;
+
+void expect(bool right, const char *what) {
+    runs++;
+    if (!right) {
+        failures++;
+        printf("failed: %s\n", what);
+    }
+}
+
+template <class T> std::vector<T> noise(int64_t n) {
+    std::vector<T> x(n);
+    for (T &v : x)
+        v = T(rand()) / T(RAND_MAX) - T(0.5);
+    return x;
+}
+
+// A field (batch, channels, points) with room between its batches and channels
+template <class T> struct Field {
+    int64_t channels, points;
+    std::vector<T> data;
+    Field(int64_t batch, int64_t channels, int64_t points)
+        : channels(channels), points(points),
+          data(noise<T>(batch * (channels + 1) * (points + 3))) {}
+    spherule_channels view() {
+        return {data.data(), channels, (channels + 1) * (points + 3), points + 3};
+    }
+    T &at(int64_t b, int64_t c, int64_t i) {
+        return data[(b * (channels + 1) + c) * (points + 3) + i];
+    }
+};
+
+template <class T> bool close(T a, double b) {
+    return std::abs(a - b) <= (sizeof(T) == 4 ? 1e-4 : 1e-12) * (1 + std::abs(b));
+}
+
+double gelu(double a) { return a * 0.5 * std::erfc(-a * M_SQRT1_2); }
+double slope(double a) {
+    return 0.5 * std::erfc(-a * M_SQRT1_2) + a * std::exp(-a * a / 2) / std::sqrt(2 * M_PI);
+}
+
+template <class T>
+void linear(int64_t batch, int64_t points, int64_t in, int64_t out, bool biased) {
+    const int64_t first = out > 1 ? out / 2 : 1, parts = out > 1 ? 2 : 1;
+    const spherule_pointwise p = {batch,         points, in, 0, out, sizeof(T) == 4 ? 0 : 1,
+                                  1 + rand() % 3};
+    const auto weight = noise<T>(out * in), bias = noise<T>(out);
+    std::vector<T> turned(in * out), dweight(out * in), dbias(out);
+    for (int64_t i = 0; i < out * in; i++)
+        turned[i % in * out + i / in] = weight[i];
+    Field<T> x(batch, in, points), dx(batch, in, points), a(batch, first, points),
+        b(batch, std::max<int64_t>(out - first, 1), points);
+    const spherule_channels y[] = {a.view(), b.view()}, from = x.view(), to = dx.view();
+    int status =
+        spherule_linear(&p, weight.data(), biased ? bias.data() : nullptr, &from, y, parts);
+    bool right = true;
+    const auto part = [&](int64_t n, int64_t o, int64_t i) -> T & {
+        return o < first ? a.at(n, o, i) : b.at(n, o - first, i);
+    };
+    Doubles dw(out * in), db(out);
+    for (int64_t n = 0; n < batch; n++)
+        for (int64_t o = 0; o < out; o++)
+            for (int64_t i = 0; i < points; i++) {
+                double sum = biased ? bias[o] : 0;
+                for (int64_t c = 0; c < in; c++) {
+                    sum += double(weight[o * in + c]) * x.at(n, c, i);
+                    dw[o * in + c] += double(part(n, o, i)) * x.at(n, c, i);
+                }
+                db[o] += part(n, o, i);
+                right &= close(part(n, o, i), sum);
+            }
+    expect(right && !status, "linear");
+    // its own output as the gradient
+    status = spherule_linear_backward(&p, turned.data(), &from, y, parts, &to, dweight.data(),
+                                      dbias.data());
+    right = true;
+    for (int64_t i = 0; i < out * in; i++)
+        right &= close(dweight[i], dw[i]);
+    for (int64_t o = 0; o < out; o++)
+        right &= close(dbias[o], db[o]);
+    for (int64_t n = 0; n < batch; n++)
+        for (int64_t c = 0; c < in; c++)
+            for (int64_t i = 0; i < points; i++) {
+                double sum = 0;
+                for (int64_t o = 0; o < out; o++)
+                    sum += double(weight[o * in + c]) * part(n, o, i);
+                right &= close(dx.at(n, c, i), sum);
+            }
+    expect(right && !status, "linear backward");
+    status =
+        spherule_linear_backward(&p, turned.data(), &from, y, parts, nullptr, nullptr, nullptr);
+    expect(!status, "linear backward of nothing");
+    spherule_pointwise bad = p;
+    bad.out++;
+    expect(spherule_linear(&bad, weight.data(), nullptr, &from, y, parts) == SPHERULE_BAD_SIZES,
+           "bad sizes");
+}
+
+template <class T>
+void mlp(int64_t batch, int64_t points, int64_t in, int64_t hidden, int64_t out) {
+    const spherule_pointwise p = {batch,         points, in, hidden, out, sizeof(T) == 4 ? 0 : 1,
+                                  1 + rand() % 3};
+    const auto first = noise<T>(hidden * in), bias = noise<T>(hidden),
+               second = noise<T>(out * hidden);
+    std::vector<T> first_t(first.size()), second_t(second.size()), dfirst(first.size()),
+        dbias(hidden), dsecond(second.size());
+    for (int64_t i = 0; i < hidden * in; i++)
+        first_t[i % in * hidden + i / in] = first[i];
+    for (int64_t i = 0; i < out * hidden; i++)
+        second_t[i % hidden * out + i / hidden] = second[i];
+    Field<T> x(batch, in, points), y(batch, out, points), dx(batch, in, points);
+    const auto from = x.view(), to = y.view(), back = dx.view();
+    const int status =
+        spherule_mlp(&p, first.data(), bias.data(), second.data(), &from, &to) |
+        spherule_mlp_backward(&p, first.data(), first_t.data(), bias.data(), second_t.data(), &from,
+                              &to, &back, dfirst.data(), dbias.data(), dsecond.data());
+    Doubles d1(first.size()), db(hidden), d2(second.size());
+    bool right = true;
+    for (int64_t n = 0; n < batch; n++)
+        for (int64_t i = 0; i < points; i++) {
+            Doubles z(out), d(in);
+            for (int64_t h = 0; h < hidden; h++) {
+                double a = bias[h], da = 0;
+                for (int64_t c = 0; c < in; c++)
+                    a += double(first[h * in + c]) * x.at(n, c, i);
+                for (int64_t o = 0; o < out; o++) {
+                    z[o] += second[o * hidden + h] * gelu(a);
+                    da += double(second[o * hidden + h]) * y.at(n, o, i);
+                    d2[h * out + o] += y.at(n, o, i) * gelu(a);
+                }
+                da *= slope(a);
+                db[h] += da;
+                for (int64_t c = 0; c < in; c++) {
+                    d[c] += first[h * in + c] * da;
+                    d1[h * in + c] += da * x.at(n, c, i);
+                }
+            }
+            for (int64_t o = 0; o < out; o++)
+                right &= close(y.at(n, o, i), z[o]);
+            for (int64_t c = 0; c < in; c++)
+                right &= close(dx.at(n, c, i), d[c]);
+        }
+    for (size_t i = 0; i < d1.size(); i++)
+        right &= close(dfirst[i], d1[i]);
+    for (size_t i = 0; i < d2.size(); i++)
+        right &= close(dsecond[i], d2[i]);
+    for (int64_t h = 0; h < hidden; h++)
+        right &= close(dbias[h], db[h]);
+    expect(right && !status, "mlp");
+}
+
+// Synthesis of P_lm beside a plain recurrence in cos(theta), and analysis as its transpose
+void legendre(int64_t fields, int64_t lmax, int64_t pairs) {
+    Doubles y(pairs), log2_sin(pairs), start(lmax + 1);
+    std::vector<int64_t> north(pairs), south(pairs), order;
+    for (int64_t i = 0; i < pairs; i++) {
+        const double theta = (i + 0.3) / pairs * M_PI_2;
+        y[i] = 1 - std::cos(theta), log2_sin[i] = std::log2(std::sin(theta));
+        north[i] = i, south[i] = i % 3 == 2 ? -1 : 2 * pairs - 1 - i;
+    }
+    for (int64_t m = 0; m <= lmax; m++)
+        start[m] = m ? -start[m - 1] * std::sqrt((2 * m + 1.0) / (2 * m)) : std::sqrt(0.25 / M_PI);
+    for (int64_t m = lmax; m >= 0; m -= 2)
+        order.push_back(m);
+    const int64_t orders = int64_t(order.size()), rings = 2 * pairs;
+    const spherule_legendre s = {fields,        lmax,         rings,           pairs,
+                                 orders,        y.data(),     log2_sin.data(), north.data(),
+                                 south.data(),  order.data(), start.data(),    SPHERULE_FLOAT64,
+                                 1 + rand() % 3};
+    const auto c = noise<double>(fields * (lmax + 1) * orders * 2);
+    Doubles f(fields * rings * orders * 2), back(c.size());
+    int status = spherule_legendre_synthesis(&s, c.data(), f.data());
+    bool right = true;
+    for (int64_t j = 0; j < orders; j++)
+        for (int64_t i = 0; i < pairs; i++) {
+            const int64_t m = order[j];
+            const double cos = 1 - y[i];
+            double before = 0, p = start[m] * std::exp2(m * log2_sin[i]), up = 0, down = 0;
+            for (int64_t l = m; l <= lmax; l++) {
+                const double value = c[(l * orders + j) * 2] * p;
+                up += value, down += (l - m) % 2 ? -value : value;
+                const double n = l + 1, k = m;
+                const double next =
+                    std::sqrt((4 * n * n - 1) / (n * n - k * k)) *
+                    (cos * p -
+                     (l > m ? std::sqrt(((n - 1) * (n - 1) - k * k) / (4 * (n - 1) * (n - 1) - 1))
+                            : 0) *
+                         before);
+                before = p, p = next;
+            }
+            right &= std::abs(f[(north[i] * orders + j) * 2] - up) < 1e-10;
+            if (south[i] >= 0)
+                right &= std::abs(f[(south[i] * orders + j) * 2] - down) < 1e-10;
+        }
+    expect(right && !status, "synthesis");
+    for (int64_t i = 0; i < pairs; i++)  // what nobody writes
+        if (south[i] < 0)
+            for (int64_t n = 0; n < fields; n++)
+                for (int64_t j = 0; j < 2 * orders; j++)
+                    f[(n * rings + 2 * pairs - 1 - i) * orders * 2 + j] = 0;
+    status = spherule_legendre_analysis(&s, f.data(), back.data());
+    double there = 0, again = 0;
+    for (double v : f)
+        there += v * v;
+    for (size_t i = 0; i < c.size(); i++)
+        again += c[i] * back[i];
+    expect(!status && std::abs(there - again) < 1e-11 * there, "analysis");
+    order[0] = lmax + 1;
+    expect(spherule_legendre_synthesis(&s, c.data(), f.data()) == SPHERULE_BAD_TABLE, "bad order");
+}
+
+template <class T> void shapes() {
+    for (int64_t points : {1, 5, 31, 128, 130, 300})
+        for (int64_t in : {1, 3, 6, 17})
+            for (int64_t out : {1, 2, 7, 20}) {
+                linear<T>(1 + rand() % 3, points, in, out, rand() % 2);
+                mlp<T>(1 + rand() % 2, points, in, 1 + rand() % 20, out);
+            }
+}
+
+}  // namespace
+
+int sanitize_pointwise() {
+    shapes<float>();
+    shapes<double>();
+    for (int64_t lmax : {0, 1, 7, 63, 64, 65, 150})
+        for (int64_t pairs : {1, 2, 9, 40})
+            legendre(1 + rand() % 10, lmax, pairs);
+    printf("maps over channels, Legendre transforms: %d runs, %d failed\n", runs, failures);
+    return failures;
+}

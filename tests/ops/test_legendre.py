@@ -1,0 +1,137 @@
+"""Transforms whose Legendre functions are made on the fly, beside those by tables and ducc0's."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from spherule import Grid, ops
+from spherule.geometry.transforms import SCALAR, SHEAR, SLOPE, Basis
+from spherule.ops import colatitudes, legendre
+from tests.oracles import SMALL_GRIDS, ducc_synthesis, packed, random_coeffs
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, forward mode
+
+
+@pytest.fixture
+def on_the_fly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(legendre, "LARGEST_TABLE", 0)
+
+
+def own_rings(theta: list[float], nphi: list[int]) -> Grid:
+    weights = np.full(len(nphi), 4 * np.pi / sum(nphi))
+    return Grid.from_rings(theta, nphi, np.zeros(len(nphi)), weights)
+
+
+def both(monkeypatch: pytest.MonkeyPatch, call: Callable[[], torch.Tensor]) -> list[torch.Tensor]:
+    results = []
+    for largest in (2**40, 0):
+        monkeypatch.setattr(legendre, "LARGEST_TABLE", largest)
+        results.append(call())
+    return results
+
+
+@pytest.mark.parametrize("name", [*SMALL_GRIDS, "gauss:1x2", "gauss:40x80", "O20", "own"])
+@pytest.mark.parametrize("basis", [SCALAR, SLOPE, SHEAR], ids=["scalar", "slope", "shear"])
+def test_all_four_maps_are_those_of_the_tables(name: str, basis: Basis, monkeypatch) -> None:
+    # Rings of one's own need not mirror each other.
+    grid = (
+        own_rings([0.0, 0.4, 1.1, 2.0, 2.9], [1, 5, 9, 8, 4])
+        if name == "own"
+        else Grid.from_name(name)
+    )
+    lmax = max(grid.lmax, 3)
+    coeffs = random_coeffs(lmax, 3)
+    spectra = torch.randn(3, grid.nrings, lmax + 1, dtype=torch.complex128)
+    for call in (
+        lambda: colatitudes.to_rings(basis, coeffs, grid),
+        lambda: colatitudes.to_rings_adjoint(basis, spectra, grid, lmax),
+        lambda: colatitudes.to_coeffs(basis, spectra, grid),
+        lambda: colatitudes.to_coeffs_adjoint(basis, coeffs, grid),
+    ):
+        by_table, made = both(monkeypatch, call)
+        scale = by_table.abs().max().clamp(min=1)
+        torch.testing.assert_close(made, by_table, rtol=0, atol=1e-12 * scale.item())
+
+
+def test_some_orders_are_those_columns_of_all(on_the_fly) -> None:
+    orders = (7, 0, 3)
+    for grid in (Grid.gauss(10, 20), Grid.clenshaw_curtis(10, 20)):
+        coeffs, spectra = random_coeffs(9), torch.randn(10, 10, dtype=torch.complex128)
+        some = colatitudes.to_rings(SCALAR, coeffs[:, orders], grid, orders)
+        torch.testing.assert_close(some, colatitudes.to_rings(SCALAR, coeffs, grid)[:, orders])
+        some = colatitudes.to_coeffs(SCALAR, spectra[:, orders], grid, 9, orders)
+        torch.testing.assert_close(some, colatitudes.to_coeffs(SCALAR, spectra, grid)[:, orders])
+
+
+@pytest.mark.parametrize(("name", "lmax"), [("H64", 191), ("gauss:300x20", 299)])
+def test_synthesis_and_its_adjoint_are_duccs(name: str, lmax: int, on_the_fly) -> None:
+    """Polar rings where sin(theta)^m is far below the smallest number included."""
+    grid = Grid.from_name(name)
+    coeffs = random_coeffs(lmax)
+    u = ops.isht(coeffs, grid)
+    expected = ducc_synthesis(coeffs, grid)[0]
+    assert np.abs(u.numpy() - expected).max() <= 1e-12 * np.abs(expected).max()
+
+
+def test_high_degrees_near_a_pole_are_duccs(on_the_fly) -> None:
+    """A few rings, degree 2000: values that pass through 1e-1000 on their way up."""
+    theta = [1e-3, 0.01, 0.05, 0.3, 1.0, np.pi / 2, np.pi - 0.3]
+    grid = own_rings(theta, [4001] * 7)
+    coeffs = random_coeffs(2000) / (1 + torch.arange(2001.0, dtype=torch.float64))[:, None]
+    expected = ducc_synthesis(coeffs, grid)[0]
+    u = ops.isht(coeffs, grid).numpy().reshape(expected.shape)
+    assert np.abs(u - expected).max() <= 1e-11 * np.abs(expected).max()
+
+
+def test_healpix_analysis_is_healpys(on_the_fly) -> None:
+    healpy = pytest.importorskip("healpy")
+    grid, lmax = Grid.healpix(32), 64
+    u = torch.randn(grid.shape, dtype=torch.float64)
+    expected = healpy.map2alm(u.numpy(), lmax=lmax, iter=0)
+    np.testing.assert_allclose(packed(ops.sht(u, grid, lmax)), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["gauss:5x10", "clenshaw_curtis:5x7", "H2"])
+def test_derivatives_of_all_kinds(name: str, on_the_fly) -> None:
+    grid = Grid.from_name(name)
+    lmax = min(3, grid.lmax)
+    u = torch.randn(2, *grid.shape, dtype=torch.float64, requires_grad=True)
+    coeffs = random_coeffs(lmax, 2).requires_grad_()
+    for f, x in ((lambda u: ops.sht(u, grid, lmax), u), (lambda c: ops.isht(c, grid), coeffs)):
+        assert torch.autograd.gradcheck(f, (x,), check_forward_ad=True)
+        assert torch.autograd.gradgradcheck(f, (x,))
+        x = x.detach()
+        torch.testing.assert_close(torch.func.vmap(f)(torch.stack([x, 2 * x]))[1], 2 * f(x))
+    assert torch.autograd.gradcheck(lambda c: ops.gradient(c, grid), (coeffs,))
+
+
+def test_bits_do_not_depend_on_threads_nor_on_other_fields(on_the_fly) -> None:
+    grid = Grid.gauss(40, 80)
+    u = torch.randn(11, *grid.shape)
+    results = []
+    for threads in (1, 2, 3):
+        torch.set_num_threads(threads)
+        coeffs = legendre.to_coeffs(
+            torch.complex(u, -u)[..., :40], legendre.rings_of(grid), tuple(range(40)), 39
+        )
+        results.append((coeffs, legendre.to_rings(coeffs, legendre.rings_of(grid), (*range(40),))))
+    for others in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(results[0], others, strict=True))
+
+
+def test_single_precision_is_close_to_double(on_the_fly) -> None:
+    for name in ("gauss:64x128", "clenshaw_curtis:65x128", "H16"):
+        grid = Grid.from_name(name)
+        u = torch.randn(2, *grid.shape, dtype=torch.float64)
+        double, single = ops.sht(u, grid, 40), ops.sht(u.float(), grid, 40)
+        assert single.dtype == torch.complex64
+        assert (single - double).norm() / double.norm() < 1e-6
+
+
+def test_the_size_of_a_table_decides() -> None:
+    cpu, small, large = torch.device("cpu"), Grid.gauss(128, 256), Grid.healpix(256)
+    assert not legendre.preferred(small, 127, torch.float64, cpu)
+    assert legendre.preferred(large, 512, torch.float32, cpu)
+    assert not legendre.preferred(large, 512, torch.float32, torch.device("cuda"))
