@@ -114,8 +114,8 @@ CALLS: dict[str, Call] = {
     ),
     "grids.Grid.cutoff": (GRID.cutoff, {"window": real(1, 7.5, beyond=(0.0, -1.0))}),
     "grids.image_grid": (grids.image_grid, {"rows": count(1, 4, high=2**15), "columns": few}),
-    "grids.healpix.pool": (
-        grids.healpix.pool,
+    "ops.pool": (
+        ops.pool,
         {
             "u": Kind(
                 (torch.randn(2, 48),), (torch.ones(()), torch.ones(47), None, torch.arange(48))
@@ -123,8 +123,8 @@ CALLS: dict[str, Call] = {
             "nested": FLAG,
         },
     ),
-    "grids.healpix.unpool": (
-        grids.healpix.unpool,
+    "ops.unpool": (
+        ops.unpool,
         {"u": Kind((torch.randn(2, 48),), (torch.ones(()), torch.ones(47), None, "u", [1.0] * 48))},
     ),
     "geometry.Neighborhood.disk": (

@@ -1,6 +1,6 @@
 """Maps of fields on any ring grid: the whole sphere (Mollweide) or one side (orthographic)."""
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
 
 MISSING = "0.72"
-_COAST = {"color": "0.1", "linewidth": 0.6}
-_GRATICULE = {"color": "0.25", "linewidth": 0.4, "alpha": 0.4}
+_COAST: dict[str, Any] = {"color": "0.1", "linewidth": 0.6}
+_GRATICULE: dict[str, Any] = {"color": "0.25", "linewidth": 0.4, "alpha": 0.4}
 SMOOTH = 180
 """Rings from which on a map may be drawn as it is."""
 Projection: TypeAlias = Literal["mollweide", "orthographic"]
