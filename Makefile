@@ -42,7 +42,7 @@ check: $(SETUP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/clang-format --dry-run --Werror $(CSRC) tests/native/*.cpp
+	$(BIN)/clang-format --dry-run --Werror $(CSRC) tests/native/*.cpp tests/native/*.h
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/[!c]*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
@@ -56,7 +56,7 @@ lint-workflows:
 format: $(SETUP)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
-	$(BIN)/clang-format -i $(CSRC) tests/native/*.cpp
+	$(BIN)/clang-format -i $(CSRC) tests/native/*.cpp tests/native/*.h
 
 # The native library alone, without Python, under the address and undefined-behaviour sanitizers.
 sanitize:

@@ -116,11 +116,8 @@ def mutants(root: Path, path: Path) -> list[Mutant]:
             token.type == tokenize.OP and before.string in "([{,=:"
         ) or before.string == "return"
         separator = old in "*/" and after.string in ",)"
-        if (
-            not (unary and old in "+-*@**")
-            and not separator
-            and not token.line.lstrip().startswith("@")
-        ):
+        decorator = token.line.lstrip().startswith("@")
+        if not (unary and old in "+-*@**") and not separator and not decorator:
             found.append(Mutant(path, line, column, old, SWAPS[old]))
     return found
 
