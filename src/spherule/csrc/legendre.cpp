@@ -65,7 +65,7 @@ INLINE void analyze(const double *values, const V (&part)[2][VECTORS], int n, do
     }
 }
 
-// f(first degree, how many, whether the first is even as m, values) for all degrees that count
+// f(first degree less m, how many) for all degrees that count, whose values are in the workspace
 template <class F>
 INLINE void for_degrees(const spherule_legendre &s, Workspace &w, int64_t first, int64_t m,
                         const F &f) {

@@ -5,7 +5,7 @@
 
 namespace {
 
-// body(panels' type, buffers) for n pieces of work, each thread with buffers of its own
+// body(piece, buffers) for n pieces of work; each thread has panels of its own for so many channels
 template <class T, int N, class Body>
 int share_out(int threads, int64_t n, const int64_t (&rooms)[N], const Body &body) {
     int64_t size = 0, at[N];

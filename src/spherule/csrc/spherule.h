@@ -3,7 +3,7 @@
 #pragma once
 #include <stdint.h>
 
-// Changes with every struct and signature here and in disco.h; whoever loads the library compares.
+// Changes with every struct and signature of the library's headers; whoever loads it compares.
 #define SPHERULE_ABI 3
 
 #define SPHERULE_API __attribute__((visibility("default")))
