@@ -9,7 +9,7 @@ import pytest
 from spherule.data.field_files import open_fields
 from spherule.models import TransformerConfig
 from spherule.runs import Run, roll_out, score, train
-from spherule.runs.scores import FORECASTS
+from spherule.runs.scores import FORECASTS, Scores
 from spherule.tasks import ForecastConfig
 from spherule.train import RunConfig, TrainingConfig
 from tests.fields import era5_like
@@ -71,6 +71,13 @@ def test_scores_are_files_that_others_read(run: Run, tmp_path: Path) -> None:
     values = json.loads((tmp_path / "scores.json").read_text())
     assert values["variables"]["z"]["persistence"]["rmse"] == found.rmse[1, 0]
     assert values["variables"]["z"]["climatology"]["acc"] is None
+    again = Scores.load(tmp_path / "scores.json")
+    assert np.array_equal(again.acc, found.acc, equal_nan=True)
+    assert (again.step, again.units, again.rmse[0, 0]) == (
+        found.step,
+        found.units,
+        found.rmse[0, 0],
+    )
     data = xr.open_dataset(tmp_path / "scores.nc", engine="h5netcdf")
     assert float(data.rmse.sel(forecast="persistence", variable="z")) == found.rmse[1, 0]
     assert data.units.values.tolist() == ["m2 s-2", "K"]

@@ -74,8 +74,10 @@ class Scores:
             for metric in METRICS
         }
         units = tuple(str(v["units"]) for v in variables.values())
-        about = (str(kept["title"]), str(kept["lead"]), int(kept["step"]), int(kept["samples"]))
-        return cls(*about, tuple(variables), units, **metrics)
+        return cls(
+            str(kept["title"]), str(kept["lead"]), int(kept["step"]), int(kept["samples"]),
+            tuple(variables), units, *(metrics[name] for name in METRICS),
+        )  # fmt: skip
 
     def save(self, path: Path) -> None:
         """As JSON or NetCDF."""
