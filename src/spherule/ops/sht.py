@@ -88,7 +88,7 @@ def to_orders(u: Tensor, grid: Grid, mmax: int) -> Tensor:
         else:
             alias = _aliases(group.nphi, mmax, u.device)
             spectrum = half[..., alias.place]
-            spectra.append(torch.where(alias.mirrored, spectrum.conj_physical(), spectrum))
+            spectra.append(torch.complex(spectrum.real, spectrum.imag * alias.sign))
     orders = _joined(spectra, -2)[..., layout.ring_order, :]
     phases = _phases(grid, mmax, orders.dtype, u.device)
     # Not a lazy conjugate: operators of compiled programs would take it for the thing itself.
@@ -113,7 +113,7 @@ def to_points(orders: Tensor, grid: Grid) -> Tensor:
             alias = _aliases(group.nphi, mmax, orders.device)
             spectrum = spectrum * alias.times
         if 2 * mmax > group.nphi:
-            spectrum = torch.where(alias.mirrored, spectrum.conj_physical(), spectrum)
+            spectrum = torch.complex(spectrum.real, spectrum.imag * alias.sign)
             half = spectrum.new_zeros(*spectrum.shape[:-1], group.nphi // 2 + 1)
             spectrum = half.index_add(-1, alias.place, spectrum)
         values = torch.fft.irfft(spectrum, group.nphi, norm="forward")
@@ -126,8 +126,8 @@ class _Aliases(NamedTuple):
     """Where orders are found in the half spectrum of a short ring."""
 
     place: Tensor
-    mirrored: Tensor
-    """Whether it is the conjugate that stands there."""
+    sign: Tensor
+    """-1 where it is the conjugate that stands there."""
     times: Tensor
     """2 where the half spectrum has no mirror image, so that order m has to bring -m along."""
 
@@ -138,7 +138,8 @@ def _aliases(nphi: int, mmax: int, device: torch.device) -> _Aliases:
     place = order % nphi
     alone = (place == 0) | (2 * place == nphi)
     mirrored = 2 * place > nphi
-    return _Aliases(place.where(~mirrored, nphi - place), mirrored, 1 + (alone & (order > 0)))
+    there = place.where(~mirrored, nphi - place)
+    return _Aliases(there, 1 - 2 * mirrored.int(), 1 + (alone & (order > 0)))
 
 
 @table(maxsize=64)
