@@ -29,7 +29,7 @@ class Rings(NamedTuple):
     northern half, and which rings they are; -1 for one that is not there.
     """
 
-    count: int
+    rings: int
     y: NDArray[np.float64]
     log2_sin: NDArray[np.float64]
     north: NDArray[np.int64]
@@ -48,11 +48,11 @@ class Rings(NamedTuple):
                 pairs[-1] = (angle, north, int(ring))
             else:
                 pairs.append((above[ring], *((-1, ring) if is_south[ring] else (ring, -1))))
-        angle, north, south = (np.array(column) for column in zip(*pairs, strict=True))
+        half = np.array([angle for angle, _, _ in pairs])
+        up, down = (np.array([pair[i] for pair in pairs], dtype=np.int64) for i in (1, 2))
         with np.errstate(divide="ignore"):
-            log2_sin = np.log2(np.sin(angle))
-        y = 2 * np.sin(angle / 2) ** 2
-        return cls(theta.size, y, log2_sin, north.astype(np.int64), south.astype(np.int64))
+            log2_sin = np.log2(np.sin(half))
+        return cls(theta.size, 2 * np.sin(half / 2) ** 2, log2_sin, up, down)
 
 
 @lru_cache(maxsize=64)
@@ -79,7 +79,7 @@ class _Transform(torch.autograd.Function):
         x: Tensor, rings: Rings, orders: tuple[int, ...], lmax: int, transposed: bool
     ) -> Tensor:
         x = x.resolve_conj().resolve_neg().contiguous()
-        rows = lmax + 1 if transposed else rings.count
+        rows = lmax + 1 if transposed else rings.rings
         y = x.new_empty(*x.shape[:-2], rows, len(orders))
         name = "spherule_legendre_" + ("analysis" if transposed else "synthesis")
         wanted = np.array(orders, dtype=np.int64)
@@ -88,7 +88,7 @@ class _Transform(torch.autograd.Function):
         struct = Legendre(
             fields,
             lmax,
-            rings.count,
+            rings.rings,
             rings.y.size,
             len(orders),
             *(a.ctypes.data for a in arrays),
@@ -103,16 +103,16 @@ class _Transform(torch.autograd.Function):
         _, *ctx.rest = inputs
 
     @staticmethod
-    def backward(ctx: Any, dy: Tensor) -> tuple:  # type: ignore[override]
+    def backward(ctx: Any, dy: Tensor) -> tuple:
         *rest, transposed = ctx.rest
         return _Transform.apply(dy, *rest, not transposed), None, None, None, None
 
     @staticmethod
-    def jvp(ctx: Any, tangent: Tensor, *_: None) -> Tensor:  # type: ignore[override]
+    def jvp(ctx: Any, tangent: Tensor, *_: None) -> Tensor:
         return _Transform.apply(tangent, *ctx.rest)
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple, x: Tensor, *rest: Any) -> tuple[Tensor, int]:  # type: ignore[override]
+    def vmap(info: Any, in_dims: tuple, x: Tensor, *rest: Any) -> tuple[Tensor, int]:
         return _Transform.apply(x.movedim(in_dims[0], 0), *rest), 0
 
 
