@@ -165,7 +165,9 @@ def test_forward_mode_and_functional_transforms_go_by_the_reference(calls) -> No
     "case",
     [lambda x, w, b, s: pointwise.mlp(x, w, b, s), lambda x, w, b, s: pointwise.linear(x, w, b)],
 )
-def test_compiled_programs_call_the_library_and_exported_ones_do_not(case: Callable) -> None:
+def test_compiled_programs_call_the_library_and_exported_ones_do_not(
+    case: Callable, unchecked
+) -> None:
     class Module(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
