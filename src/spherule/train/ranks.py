@@ -3,6 +3,7 @@ Without torchrun there is one.
 """
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -34,6 +35,9 @@ def process_group(device: torch.device) -> Iterator[tuple[int, int]]:
         with named_faults():
             yield dist.get_rank(), dist.get_world_size()
     finally:
+        # Gloo's threads may still give back tensors, for which they need the interpreter; whatever
+        # holds the group last waits for them with the interpreter in its hands.
+        time.sleep(0.1)
         dist.destroy_process_group()
 
 
