@@ -39,7 +39,7 @@ def test_ages_are_spread_from_the_start_to_the_oldest() -> None:
     data = aged()
     ages = []
     data._block = lambda number: _Recorder(ages)  # type: ignore[assignment,method-assign]
-    data._starts.solver.fields = lambda window: torch.zeros(2, 3, 12, 24)  # type: ignore[method-assign]
+    data._starts.solver.fields = lambda window, grid: torch.zeros(2, 3, 12, 24)  # type: ignore[method-assign]
     for i in range(400):
         data[i]
     assert min(ages) == 0
@@ -63,7 +63,7 @@ def test_few_trajectories_are_kept_and_newer_ones_take_their_place() -> None:
     made = []
     own = data._starts.trajectories
     data._starts.trajectories = lambda n, leads: made.append(n) or own(n, leads)  # type: ignore[method-assign,func-returns-value]
-    data._starts.solver.fields = lambda window: torch.zeros(2, 3, 12, 24)  # type: ignore[method-assign]
+    data._starts.solver.fields = lambda window, grid: torch.zeros(2, 3, 12, 24)  # type: ignore[method-assign]
     for i in range(10 * data.windows):
         data[i]
         assert len(data._blocks) <= RECENT

@@ -329,7 +329,7 @@ CALLS: dict[str, Call] = {
             "channels": count(1, 4),
             "grid": GRIDS,
             "heads": few,
-            "cutoff": cutoff,
+            "cutoff": cutoff.optional(),
             "query_grid": GRIDS.optional(),
             "edge_width": real(0.0, 0.1, beyond=(-0.1, 7.0)),
             "key_channels": count(1, 4).optional(),

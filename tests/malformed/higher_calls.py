@@ -63,6 +63,13 @@ CALLS: dict[str, Call] = {
         {"start": count(0, 0, 3, high=8), "stop": count(4, 4, 8, high=8)},
     ),
     **{
+        f"grids.{name}.{method}": (
+            getattr(thing, method),
+            {"start": count(0, 0, 1, high=3), "stop": count(3, 3, high=3)},
+        )
+        for name, thing, method in (("Grid", MATCH.grid, "points"), ("Match", MATCH, "part"))
+    },
+    **{
         f"grids.Match.{name}": (
             getattr(MATCH, name),
             {
@@ -120,6 +127,24 @@ CALLS: dict[str, Call] = {
         )
         for f in (distributed.summed, distributed.agreed)
     },
+    **{
+        f"distributed.{f.__name__}": (
+            f,
+            {
+                name: Kind((torch.ones(3, 8, 16),), (None, 1.0, [1.0], np.ones(3), "x")),
+                "place": place,
+            },
+        )
+        for f, name in ((distributed.scattered, "field"), (distributed.gathered, "part"))
+    },
+    "distributed.power_spectrum": (
+        distributed.power_spectrum,
+        {
+            "u": tensor(torch.randn(3, 8, 16), leading=False, alone=True),
+            "place": place,
+            "lmax": count(0, 3, high=GRID.lmax),
+        },
+    ),
     "distributed.disk_halo": (
         distributed.disk_halo,
         {

@@ -33,7 +33,7 @@ NOT_CALLED = {
     *("models.LinearFit", "models.ModelConfig", "objectives.MeanStd", "pde.Integrator"),
     *("recipes.Recipe", "rooms.Hits", "rooms.Scene", "rooms.View", "runs.Rollout", "runs.Scores"),
     *("train.Interrupted", "train.StepEvent", "train.Trained", "models.Model", "nn.Bound"),
-    *("nn.Placed", "nn.place"),
+    *("nn.Placed", "nn.place", "distributed.RankError", "distributed.named_faults"),
     # What configs open and runs drive.
     *("tasks.DepthTask", "tasks.ForecastTask", "tasks.SegmentationTask", "tasks.ShallowWaterTask"),
     *("train.Task", "train.TaskConfig", "train.Trainer"),
@@ -45,7 +45,8 @@ NOT_CALLED = {
     *("distributed.Shards.scatter", "distributed.Shards.gather", "objectives.Average.reduce"),
     *("objectives.Average.update", "nn.PlanarAttention.project", "nn.SphericalAttention.project"),
     *("runs.Run.task", "runs.RunDirectory.at", "runs.RunDirectory.write_metadata"),
-    *("runs.RunDirectory.journal",),
+    *("runs.RunDirectory.journal", "data.AgedShallowWater.on", "data.ShallowWaterDataset.on"),
+    *("nn.DiscoConv.reach", "nn.Projection.split"),
 }
 HOOKS = {"branch", "check", "forward", "open", "picture", "place", "resolved", "save"}
 """Methods that a base class calls."""

@@ -120,7 +120,7 @@ def spoil(directory: Path, how: str) -> None:
         ("list", ValueError, "expected the keys"),
         ("not a number", ValueError, "no finite real numbers"),
         ("integers", ValueError, "no finite real numbers"),
-        ("unknown", ValueError, "config.json: TransformerConfig has no colour"),
+        ("unknown", ValueError, "config.json: config: TransformerConfig has no colour"),
         ("no model", ValueError, "describes a 'Perceiver'; known are Linear"),
         ("no grid", ValueError, "config.json: name='cube:6' is not a grid"),
         ("half a grid", ValueError, "expected theta, nphi, phi0, ring_weights, got theta"),

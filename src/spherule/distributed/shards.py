@@ -139,11 +139,13 @@ def whole(place: Place) -> Grid:
     return place.grid if isinstance(place, Shards) else place
 
 
+@checks.arguments
 def scattered(field: Tensor, place: Place) -> Tensor:
     """A rank's own part of a field."""
     return place.scatter(field) if isinstance(place, Shards) else field
 
 
+@checks.arguments
 def gathered(part: Tensor, place: Place) -> Tensor:
     """The field of all ranks' parts."""
     return place.gather(part) if isinstance(place, Shards) else part

@@ -67,6 +67,7 @@ def _isht(coeffs: Tensor, place: Shards) -> Tensor:
     return to_points(torch.view_as_complex(orders[..., back, :].contiguous()), place.part)
 
 
+@checks.arguments
 def power_spectrum(u: Tensor, place: Place, lmax: int) -> Tensor:
     """C_l of the whole field, on all ranks: as `ops.power_spectrum`."""
     if isinstance(place, Grid):

@@ -233,8 +233,7 @@ class Grid:
         may be empty. Its fields are `field[..., start:stop, :]` where the grid is regular, else
         `field[..., grid.points(start, stop)]`; all rings are the grid itself.
         """
-        if not 0 <= start <= stop <= self.nrings:
-            raise ValueError(f"start={start}, stop={stop}: expected rings of {self!r}")
+        self._require_run(start, stop)
         if (start, stop) == (0, self.nrings):
             return self
         if self.whole is not None:
@@ -250,8 +249,10 @@ class Grid:
             self,
         )
 
+    @checks.arguments
     def points(self, start: int, stop: int) -> slice:
         """Where the points of rings `start` to `stop`, without the last, are among all."""
+        self._require_run(start, stop)
         ends = [*self.ringstart.tolist(), self.size]
         return slice(ends[start], ends[stop])
 
@@ -369,6 +370,10 @@ class Grid:
     @classmethod
     def _of(cls, member: Member) -> "Grid":
         return cls(*member.rings(), member.name)
+
+    def _require_run(self, start: int, stop: int) -> None:
+        if not 0 <= start <= stop <= self.nrings:
+            raise ValueError(f"start={start}, stop={stop}: expected rings of {self!r}")
 
     @property
     def _rings(self) -> Rings:

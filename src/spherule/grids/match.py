@@ -61,6 +61,7 @@ class Match:
             columns = np.append(columns, columns[0])
         return u[..., rows[:, None], columns]
 
+    @checks.arguments
     def part(self, start: int, stop: int) -> "tuple[tuple[slice | NDArray[np.int64], ...], Match]":
         """Where in the user's arrays rings `start` to `stop` of the grid are, along each axis, and
         how what is taken from there lies on them.

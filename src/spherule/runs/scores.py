@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from spherule import checks
-from spherule.distributed import area_shares, power_spectrum, summed, whole
+from spherule.distributed import area_shares, power_spectrum, summed
 from spherule.models import Linear, LinearConfig
 from spherule.optional import require
 from spherule.runs.run import Run
@@ -187,7 +187,7 @@ class _Sums:
     """Over samples, for each variable; in deviations."""
 
     def __init__(self, task: FieldTask, device: torch.device) -> None:
-        self.grid = task.grid
+        self.grid, self.lmax = task.grid, task.data_lmax
         area = torch.tensor(area_shares(task.grid))
         self.area = area.reshape(task.grid.shape).to(device)
         self.samples = 0
@@ -209,11 +209,10 @@ class _Sums:
         self.errors += mean(error).sum(0)
         a, b = forecast - usual, truth - usual
         self.correlations += (mean(a * b) / (mean(a * a) * mean(b * b)).sqrt()).sum(0)
-        lmax = whole(self.grid).lmax
         seen = torch.where(target.isfinite(), forecast, 0.0)
         for total, u in ((self.power, seen), (self.true_power, truth)):
-            spectrum = power_spectrum(u, self.grid, lmax)
-            total += spectrum[..., lmax // 2 + 1 :].sum((0, -1))
+            spectrum = power_spectrum(u, self.grid, self.lmax)
+            total += spectrum[..., self.lmax // 2 + 1 :].sum((0, -1))
 
     def compute(self) -> tuple[NDArray[np.float64], ...]:
         n = self.samples
