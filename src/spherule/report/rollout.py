@@ -20,6 +20,9 @@ from spherule.train.figures import Section
 from spherule.train.files import write_json
 from spherule.train.scene import LONG, Frames, Globe, forecast_globe
 
+LONGEST_MOVIE = 61
+"""Frames; of longer rollouts, each second, third ... lead is drawn."""
+
 
 def draw_rollout(rollout: Rollout, directory: Path) -> list[Path]:
     """Write the figures, the GIF and `rollout.json`; returns where they are."""
@@ -142,7 +145,7 @@ def _movie(path: Path, rollout: Rollout) -> None:
     unit = f" ({rollout.units[v]})" if rollout.units[v] else ""
     when = Frames.hours([0.0, *rollout.hours]).labels
     frames = []
-    for number, label in enumerate(when):
+    for number, label in list(enumerate(when))[:: -(-len(when) // LONGEST_MOVIE)]:
         model, truth = fields["model"][number], fields["truth"][number]
         panels = [("model", model, colors), ("truth", truth, colors)]
         panels.append(("model − truth", model - truth, (-worst, worst, "PuOr_r")))
