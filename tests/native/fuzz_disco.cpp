@@ -10,12 +10,17 @@ namespace {
 
 typedef std::vector<int64_t> Ints;
 
-// Arrays are as long as the table says, so that what it reads beyond is seen; the fuzzer's own
-// lengths end somewhere.
-void resize(Ints &x, int64_t n) {
-    x.resize(size_t(std::min(std::max(n, int64_t(0)), int64_t(100000))), 0);
+constexpr int64_t MANY = 100000;
+
+// Arrays are as long as the table says, so that what it reads beyond is seen: `n` times `each`, and
+// `more`. The fuzzer's own lengths begin and end somewhere.
+void resize(Ints &x, int64_t n, int64_t more = 0, int64_t each = 1) {
+    x.resize(size_t(std::min(std::max(n, int64_t(0)), MANY) * each + more), 0);
     x.shrink_to_fit();
 }
+
+// How many entries the last of these says there are: no more than the fuzzer can have.
+int64_t entries(Ints &x) { return x.back() = std::min(x.back(), MANY); }
 
 spherule_fields fields(Bytes &in) {
     spherule_fields f = {1 + in.below(2), 1 + in.below(9), int32_t(in.below(2)), 1};
@@ -83,16 +88,16 @@ struct Shifts {
         const int64_t n = scalars[0], rows = n > 0 ? scalars[5] / n : 0,
                       froms = n > 0 ? scalars[6] / n : 0, bands = scalars[2];
         scalars[1] = std::min(scalars[1], hats);
-        resize(to, rows), resize(from, froms), resize(low, froms), resize(base, froms + 1);
-        resize(band, bands + 1), resize(span, 2 * std::min(bands, int64_t(50000)));
-        resize(order, bands), resize(start, rows + 1);
-        const int64_t entries = start.empty() ? 0 : start.back();
-        resize(place, entries), resize(hat, std::min(entries, int64_t(25000)) * SPHERULE_PARTS);
+        resize(to, rows), resize(from, froms), resize(low, froms), resize(base, froms, 1);
+        resize(band, bands, 1), resize(span, bands, 0, 2);
+        resize(order, bands), resize(start, rows, 1);
+        resize(place, entries(start)), resize(hat, entries(start), 0, SPHERULE_PARTS);
         value.resize(std::max(hat.size(), size_t(1)), 0.5);
+        const int64_t none = 0, *hats_of = hat.empty() ? &none : hat.data();  // null: no depthwise
         const spherule_shifts s = {
             n,           scalars[1], bands,        scalars[3],   scalars[4],  scalars[5],
             scalars[6],  to.data(),  from.data(),  band.data(),  span.data(), order.data(),
-            base.data(), low.data(), start.data(), place.data(), hat.data(),  value.data()};
+            base.data(), low.data(), start.data(), place.data(), hats_of,     value.data()};
         expect(bad, spherule_disco_depthwise(&s, &f, x.data(), w.data(), y.data()));
         expect(bad, spherule_disco_correlate(&s, &f, x.data(), y.data(), w.data()));
         expect(bad, spherule_disco_shifts(&s, &f, x.data(), y.data()));
@@ -144,15 +149,16 @@ struct Points {
         for (size_t i : {1, 2, 3})  // no more than the fields have
             scalars[i] = std::min(scalars[i], before[i]);
         const int64_t rings = scalars[0];
-        resize(nphi, rings), resize(ringstart, rings), resize(pairs, std::min(rings, MANY) + 1);
-        const int64_t count = pairs.back();
+        resize(nphi, rings), resize(ringstart, rings), resize(pairs, rings, 1);
+        const int64_t count = entries(pairs);
         for (Ints *x : {&first, &around, &phases, &step})
             resize(*x, count);
-        resize(row, std::min(count, MANY) + 1);
+        resize(row, count, 1);
         int64_t rows = 0;
         for (int64_t n : phases)
             rows += std::min(std::max(n, int64_t(0)), int64_t(1000));
-        resize(start, rows + 1), resize(column, start.back()), resize(hat, start.back());
+        resize(start, rows, 1);
+        resize(column, entries(start)), resize(hat, entries(start));
         const std::vector<double> value(column.size() + 1, 0.5);
         const spherule_points s = {rings,        scalars[1],    scalars[2],       scalars[3],
                                    scalars[4],   nphi.data(),   ringstart.data(), pairs.data(),
@@ -161,8 +167,6 @@ struct Points {
                                    value.data(), scalars[5]};
         expect(bad, spherule_disco_points(&s, &f, x.data(), y.data()));
     }
-
-    static constexpr int64_t MANY = 100000;
 };
 
 void mix(Bytes &in) {

@@ -1,6 +1,7 @@
-// Drives the maps over channels and the Legendre transforms through many shapes, for the
+// Drives the maps over channels, norms and the Legendre transforms through many shapes, for the
 // sanitizers, and compares them with sums that are written out.
 #include "legendre.h"
+#include "norm.h"
 #include "pointwise.h"
 #include <cmath>
 #include <cstdio>
@@ -230,14 +231,68 @@ template <class T> void shapes() {
             }
 }
 
+// Mean, variance and what is made of them; every second sample has no weight at all.
+template <class T> void norm(int64_t batch, int64_t channels, int64_t points) {
+    const spherule_pointwise p = {batch, points, channels, 0, channels, sizeof(T) == 4 ? 0 : 1, 2};
+    Field<T> x(batch, channels, points), y = x, dx = x, dy(batch, channels, points);
+    const spherule_channels from = x.view(), to = y.view(), gradient = dy.view(), back = dx.view();
+    std::vector<T> weights = noise<T>(batch * points);
+    Doubles total(batch);
+    for (int64_t b = 0; b < batch; b++)
+        for (int64_t i = 0; i < points; i++)
+            total[b] += weights[b * points + i] = b % 2 ? T(0) : weights[b * points + i] + T(0.6);
+    const int64_t rows = batch * channels;
+    std::vector<T> mean(rows), variance(rows), dscale(rows), sums(rows), shift = noise<T>(channels);
+    expect(!spherule_moments(&p, weights.data(), points, total.data(), &from, mean.data(),
+                             variance.data()),
+           "moments run");
+    expect(!spherule_standardize(&p, &from, mean.data(), variance.data(), shift.data(), &to),
+           "standardize runs");
+    expect(!spherule_standardize_backward(&p, &from, mean.data(), variance.data(), &gradient, &back,
+                                          dscale.data(), sums.data()),
+           "its gradients run");
+    for (int64_t b = 0; b < batch; b++)
+        for (int64_t c = 0; c < channels; c++) {
+            const int64_t row = b * channels + c;
+            double m = 0, v = 0, ds = 0, s = 0;
+            for (int64_t i = 0; i < points && total[b] > 0; i++)
+                m += weights[b * points + i] / total[b] * x.at(b, c, i);
+            for (int64_t i = 0; i < points; i++) {
+                const double d = x.at(b, c, i) - m;
+                v += total[b] > 0 ? weights[b * points + i] / total[b] * d * d : 0;
+                ds += dy.at(b, c, i) * d;
+                s += dy.at(b, c, i);
+            }
+            expect(close(mean[row], m) && close(variance[row], v), "mean and variance");
+            expect(close(dscale[row], ds) && close(sums[row], s), "sums of gradients");
+            for (int64_t i = 0; i < points; i++) {
+                expect(close(y.at(b, c, i), (x.at(b, c, i) - m) * v + shift[c]), "standardized");
+                expect(close(dx.at(b, c, i), dy.at(b, c, i) * v), "gradient of a field");
+            }
+        }
+    expect(!spherule_moments_backward(&p, weights.data(), points, total.data(), &from, mean.data(),
+                                      dscale.data(), sums.data(), &back),
+           "gradients of moments run");
+    spherule_pointwise bad = p;
+    bad.in++;
+    expect(spherule_moments(&bad, weights.data(), points, total.data(), &from, mean.data(),
+                            variance.data()) == SPHERULE_BAD_SIZES,
+           "wrong sizes are refused");
+}
+
 }  // namespace
 
 int sanitize_pointwise() {
+    for (int64_t points : {1, 5, 31, 300})
+        for (int64_t channels : {1, 3}) {
+            norm<float>(3, channels, points);
+            norm<double>(2, channels, points);
+        }
     shapes<float>();
     shapes<double>();
     for (int64_t lmax : {0, 1, 7, 63, 64, 65, 150})
         for (int64_t pairs : {1, 2, 9, 40})
             legendre(1 + rand() % 10, lmax, pairs);
-    printf("maps over channels, Legendre transforms: %d runs, %d failed\n", runs, failures);
+    printf("maps over channels, norms, Legendre transforms: %d runs, %d failed\n", runs, failures);
     return failures;
 }

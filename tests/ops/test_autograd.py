@@ -48,7 +48,8 @@ def resample() -> tuple[Callable, tuple[Tensor, ...]]:
 
 def mix() -> tuple[Callable, tuple[Tensor, ...]]:
     layer = nn.SpectralMix(2, 2, COARSE, lmax=2).double()
-    return lambda x: layer(x), (randn(1, 2, *COARSE.shape),)
+    zonal = nn.ZonalMix(2, 2, COARSE, lmax=2, reach=1).double()
+    return lambda x: zonal(layer(x)), (randn(1, 2, *COARSE.shape),)
 
 
 def transform() -> tuple[Callable, tuple[Tensor, ...]]:

@@ -32,15 +32,12 @@ def both(monkeypatch: pytest.MonkeyPatch, call: Callable[[], torch.Tensor]) -> l
     return results
 
 
-@pytest.mark.parametrize("name", [*SMALL_GRIDS, "gauss:1x2", "gauss:40x80", "O20", "own"])
+@pytest.mark.parametrize("name", [*SMALL_GRIDS, "gauss:1x2", "gauss:40x80", "O20", "own", "pole"])
 @pytest.mark.parametrize("basis", [SCALAR, SLOPE, SHEAR], ids=["scalar", "slope", "shear"])
 def test_all_four_maps_are_those_of_the_tables(name: str, basis: Basis, monkeypatch) -> None:
     # Rings of one's own need not mirror each other.
-    grid = (
-        own_rings([0.0, 0.4, 1.1, 2.0, 2.9], [1, 5, 9, 8, 4])
-        if name == "own"
-        else Grid.from_name(name)
-    )
+    own = {"own": ([0.0, 0.4, 1.1, 2.0, 2.9], [1, 5, 9, 8, 4]), "pole": ([0.0], [3])}
+    grid = own_rings(*own[name]) if name in own else Grid.from_name(name)
     lmax = max(grid.lmax, 3)
     coeffs = random_coeffs(lmax, 3)
     spectra = torch.randn(3, grid.nrings, lmax + 1, dtype=torch.complex128)

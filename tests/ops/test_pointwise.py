@@ -187,9 +187,9 @@ def test_compiled_programs_call_the_library_and_exported_ones_do_not(
 
     compiled = torch.compile(module, backend=backend, fullgraph=True)
     torch.testing.assert_close(compiled(x), module(x))
-    assert "spherule" in graphs[0]
     exported = torch.export.export(module, (x,))
-    if hasattr(torch.compiler, "is_exporting"):
+    if hasattr(torch.compiler, "is_exporting"):  # else both go by the reference
+        assert "spherule" in graphs[0]
         assert "spherule" not in exported.graph_module.code
     torch.testing.assert_close(exported.module()(x), module(x))
 

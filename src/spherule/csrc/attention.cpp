@@ -83,7 +83,7 @@ template <class T> struct Attention {
                 for (int c = 0; c < v.width; c++)
                     row[c] *= inverse;
                 lse[m * p.queries + span.start + i] =
-                    none ? T(-INFINITY) : T(double(state.max) * LN2 + log(double(state.sum)));
+                    none ? T(-INFINITY) : T((state.max + base2_log(state.sum)) * LN2);
             }
         }
     }

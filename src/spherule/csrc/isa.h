@@ -2,6 +2,7 @@
 #pragma once
 #include "disco.h"
 #include "legendre.h"
+#include "norm.h"
 #include "pointwise.h"
 #include "spherule.h"
 
@@ -27,6 +28,13 @@ struct LegendreKernels {
     decltype(&spherule_legendre_analysis) analysis;
 };
 
+struct NormKernels {
+    decltype(&spherule_moments) moments;
+    decltype(&spherule_moments_backward) moments_backward;
+    decltype(&spherule_standardize) standardize;
+    decltype(&spherule_standardize_backward) standardize_backward;
+};
+
 struct PointwiseKernels {
     decltype(&spherule_linear) linear;
     decltype(&spherule_linear_backward) linear_backward;
@@ -38,4 +46,5 @@ struct PointwiseKernels {
     extern const AttentionKernels SPHERULE_JOIN(attention, isa);                                   \
     extern const DiscoKernels SPHERULE_JOIN(disco, isa);                                           \
     extern const LegendreKernels SPHERULE_JOIN(legendre, isa);                                     \
+    extern const NormKernels SPHERULE_JOIN(norm, isa);                                             \
     extern const PointwiseKernels SPHERULE_JOIN(pointwise, isa)

@@ -6,8 +6,8 @@
 // so values are p 2^(STEP e) with an exponent e <= 0 beside each, and count only where it is 0.
 #pragma once
 #include "legendre.h"
+#include "powers.h"
 #include "scratch.h"
-#include <math.h>
 
 namespace {
 
@@ -83,7 +83,7 @@ class Values {
             const double exponent = zero ? 0 : min(0.0, nearbyint(size / STEP));
             ((double *)e)[i] = exponent;
             ((double *)y)[i] = there ? s.y[pair] : 0.0;
-            ((double *)p)[i] = zero ? 0.0 : s.start[m] * ::exp2(size - STEP * exponent);
+            ((double *)p)[i] = zero ? 0.0 : s.start[m] * power_of_2(size - STEP * exponent);
             ((double *)d)[i] = 0.0;
             ((double *)counts)[i] = exponent == 0;
             scaled |= exponent < 0;
@@ -110,7 +110,7 @@ class Values {
 // Whether P_lm may count on one of a block's rings: beyond, all are below 1e-16 of the largest.
 INLINE bool counts(const spherule_legendre &s, int64_t first, int64_t m) {
     const int64_t last = min(first + LANES, s.pairs) - 1;
-    const double reach = double(s.lmax) * ::exp2(s.log2_sin[last]);
+    const double reach = double(s.lmax) * power_of_2(s.log2_sin[last]);
     return double(m) <= reach + max(120.0, 0.04 * double(s.lmax));
 }
 

@@ -16,6 +16,7 @@ struct Kernels {
     const AttentionKernels &attention;
     const DiscoKernels &disco;
     const LegendreKernels &legendre;
+    const NormKernels &norm;
     const PointwiseKernels &pointwise;
 };
 
@@ -23,11 +24,12 @@ Kernels choose() {
 #ifdef SPHERULE_X86
     __builtin_cpu_init();
     if (__builtin_cpu_supports("x86-64-v4"))
-        return {"x86-64-v4", attention_v4, disco_v4, legendre_v4, pointwise_v4};
+        return {"x86-64-v4", attention_v4, disco_v4, legendre_v4, norm_v4, pointwise_v4};
     if (__builtin_cpu_supports("x86-64-v3"))
-        return {"x86-64-v3", attention_v3, disco_v3, legendre_v3, pointwise_v3};
+        return {"x86-64-v3", attention_v3, disco_v3, legendre_v3, norm_v3, pointwise_v3};
 #endif
-    return {"baseline", attention_baseline, disco_baseline, legendre_baseline, pointwise_baseline};
+    return {"baseline",        attention_baseline, disco_baseline,
+            legendre_baseline, norm_baseline,      pointwise_baseline};
 }
 
 const Kernels kernels = choose();
@@ -137,6 +139,35 @@ int spherule_mlp_backward(const spherule_pointwise *p, const void *first,
         return SPHERULE_BAD_SIZES;
     return kernels.pointwise.mlp_backward(p, first, first_transpose, bias, second_transpose, x, dy,
                                           dx, dfirst, dbias, dsecond);
+}
+
+int spherule_moments(const spherule_pointwise *p, const void *weights, int64_t stride,
+                     const double *total, const spherule_channels *x, void *mean, void *variance) {
+    return valid(*p, *x, x, 1) ? kernels.norm.moments(p, weights, stride, total, x, mean, variance)
+                               : SPHERULE_BAD_SIZES;
+}
+
+int spherule_moments_backward(const spherule_pointwise *p, const void *weights, int64_t stride,
+                              const double *total, const spherule_channels *x, const void *mean,
+                              const void *dmean, const void *dvariance,
+                              const spherule_channels *dx) {
+    return valid(*p, *x, dx, 1) ? kernels.norm.moments_backward(p, weights, stride, total, x, mean,
+                                                                dmean, dvariance, dx)
+                                : SPHERULE_BAD_SIZES;
+}
+
+int spherule_standardize(const spherule_pointwise *p, const spherule_channels *x, const void *mean,
+                         const void *scale, const void *shift, const spherule_channels *y) {
+    return valid(*p, *x, y, 1) ? kernels.norm.standardize(p, x, mean, scale, shift, y)
+                               : SPHERULE_BAD_SIZES;
+}
+
+int spherule_standardize_backward(const spherule_pointwise *p, const spherule_channels *x,
+                                  const void *mean, const void *scale, const spherule_channels *dy,
+                                  const spherule_channels *dx, void *dscale, void *total) {
+    if (!valid(*p, *x, dy, 1) || !valid(*p, *x, dx, 1))
+        return SPHERULE_BAD_SIZES;
+    return kernels.norm.standardize_backward(p, x, mean, scale, dy, dx, dscale, total);
 }
 
 int spherule_legendre_synthesis(const spherule_legendre *s, const void *coeffs, void *spectra) {

@@ -8,7 +8,6 @@ namespace {
 
 constexpr int TILE = 128;  // centers of a task
 constexpr int GROUP = 8;   // heads of a task, at most
-constexpr double LOG2E = 1.4426950408889634074, LN2 = 0.69314718055994530942;
 
 // A piece of a ring of centers.
 struct Span {

@@ -56,9 +56,12 @@ inline bool valid(const spherule_shifts &s) {
         !all_within(0, s.order, s.bands, s.bands - 1) || !ascends(s.base, sources) ||
         !ascends(s.start, targets))
         return false;
-    for (int64_t m = 0; m < sources; m++)
-        if (!within(0, s.low[m], n) || s.base[m + 1] - s.base[m] < s.low[m] + n)
+    // A row wraps around once at most on either side: more would ask for any amount of memory.
+    for (int64_t m = 0; m < sources; m++) {
+        const int64_t wrapped = s.base[m + 1] - s.base[m] - n;
+        if (!within(0, s.low[m], n) || !within(s.low[m], wrapped, s.low[m] + n + SLACK))
             return false;
+    }
     for (int64_t b = 0; b < s.bands; b++) {
         const int64_t first = s.band_source[2 * b], last = s.band_source[2 * b + 1];
         const int64_t begin = s.start[s.band_target[b]], end = s.start[s.band_target[b + 1]];

@@ -2,9 +2,9 @@
 // of the rows of the other side that belong to them. Named from the queries' side; the backward
 // walks the transpose.
 #pragma once
+#include "powers.h"
 #include "simd.h"
 #include "spherule.h"
-#include <math.h>
 
 namespace {
 
@@ -150,7 +150,7 @@ template <class T> class Walk {
         const double a = sin((table.query.theta[ring] - table.key.theta[s]) / 2), b = sin(dphi / 2);
         const double h = a * a + sin(table.query.theta[ring]) * sin(table.key.theta[s]) * b * b;
         const double distance = 2 * asin(sqrt(min(h, 1.0)));
-        return log2(max(0.0, min(1.0, (table.cutoff - distance) / table.edge_width + 0.5)));
+        return base2_log(max(0.0, min(1.0, (table.cutoff - distance) / table.edge_width + 0.5)));
     }
 
     template <class Visit>

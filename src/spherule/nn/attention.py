@@ -1,5 +1,6 @@
 """Attention as layers: projections around the ops."""
 
+import math
 from typing import Any, ClassVar
 
 from jaxtyping import Bool, Float
@@ -81,7 +82,9 @@ class SphericalAttention(Placed):
                 f"dropout={dropout} with cutoff={cutoff}: local attention never forms the weights "
                 "that dropout would drop; put nn.Dropout or drop path behind the layer"
             )
-        if edge_width and cutoff is None:
+        if cutoff is not None:
+            checks.radius("cutoff", cutoff)
+        if checks.number("edge_width", edge_width, low=0) and cutoff is None:
             raise ValueError(
                 f"edge_width={edge_width} needs a cutoff: global attention has no edge"
             )
@@ -146,7 +149,7 @@ class SphericalAttention(Placed):
         self.grid = grid
         self.query_grid = grid if query_grid is None else query_grid
         self.cross = self.query_grid != grid or not self.fused
-        radius = None if self.cutoff is None else self.cutoff + self.edge_width / 2
+        radius = None if self.cutoff is None else min(self.cutoff + self.edge_width / 2, math.pi)
         self.halo = disk_halo(grid, self.query_grid, radius)
         self.neighborhood = (
             None

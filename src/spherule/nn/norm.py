@@ -8,10 +8,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from spherule import checks
-from spherule.distributed import Place, area_shares, summed
+from spherule.distributed import Place, area_shares
+from spherule.distributed.shards import pooled
 from spherule.grids import Grid
 from spherule.nn.checks import flat_channels, flat_field
 from spherule.nn.placed import Placed
+from spherule.ops.norm import moments, standardize
 
 
 class SphericalInstanceNorm(Placed):
@@ -45,21 +47,10 @@ class SphericalInstanceNorm(Placed):
         flat = flat_field(self, "x", x, self.weight.shape[0], self.grid)
         weights = self.weights.to(flat.dtype)
         if mask is not None:
-            shares = weights * mask.flatten(1)
-            total = summed(shares.sum(-1, keepdim=True), self.grid)
-            # (batch, points, 1): a product for each sample.
-            weights = (shares / total.clamp(min=torch.finfo(flat.dtype).tiny))[..., None]
-            mean = summed((flat @ weights)[..., 0], self.grid)
-            centred = flat - mean[..., None]
-            variance = summed((centred.square() @ weights)[..., 0], self.grid)
-            return self._scaled(centred, variance).view_as(x)
-        centred = flat - summed(flat @ weights, self.grid)[..., None]
-        variance = summed(centred.square() @ weights, self.grid)
-        return self._scaled(centred, variance).view_as(x)
-
-    def _scaled(self, centred: Tensor, variance: Tensor) -> Tensor:
+            weights = weights * mask.flatten(1)
+        mean, variance = pooled(*moments(flat, weights), weights.sum(-1, keepdim=True), self.grid)
         scale = self.weight * (variance + self.eps).rsqrt()
-        return torch.addcmul(self.bias[:, None], centred, scale[..., None])
+        return standardize(flat, mean, scale, self.bias).view_as(x)
 
 
 class ChannelNorm(nn.LayerNorm):

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from spherule import checks
-from spherule.checks import instance
+from spherule.checks import instance, number
 from spherule.grids import Grid
 from spherule.ops.checks import require_qkv
 from spherule.ops.global_attention import flash, fused, reference
@@ -76,6 +76,7 @@ def global_attention(
     (1, 2, 544, 16)
     """
     instance("key_grid", key_grid, Grid)
+    number("dropout_p", dropout_p, low=0, below=1)
     require_qkv(q, k, v, key_mask)
     if k.shape[2] != key_grid.size:
         raise ValueError(f"k has {k.shape[2]} points, but {key_grid!r} has {key_grid.size}")

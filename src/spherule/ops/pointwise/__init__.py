@@ -1,21 +1,15 @@
 """Maps over the channels of each point: linear ones, and a multilayer perceptron that keeps only
 its input for the backward pass. Dispatch and differentiation; the arithmetic is next door.
-
-The library serves CPU tensors of 32 and 64 bits. All else is the reference: other devices, 16 bits,
-exported programs (which then hold nothing of ours), functional transforms, forward mode, and
-gradients of gradients.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.autograd import forward_ad
 
-from spherule import native
 from spherule.ops.pointwise import cpu, reference
+from spherule.ops.served import by_reference, differentiated, served
 
 
 def linear(
@@ -37,7 +31,7 @@ def split_linear(
     """`linear`, its channels in parts of these widths. Each has memory of its own, so that nothing
     is joined when the gradients of the parts come back.
     """
-    if _served(x, weight, bias):
+    if served(x, weight, bias):
         return _linear(x, weight, bias, widths)
     return [*reference.linear(x, weight, bias).split(widths, dim=1)]
 
@@ -49,46 +43,26 @@ def mlp(
     second: Float[Tensor, "out hidden"],
 ) -> Float[Tensor, "batch out points"]:
     """second gelu(first x + bias) at every point."""
-    if _served(x, first, bias, second):
+    if served(x, first, bias, second):
         return _mlp(x, first, bias, second)
     return reference.mlp(x, first, bias, second)
 
 
-def _served(x: Tensor, *others: Tensor | None) -> bool:
-    """Whether the library may be called, as an operator that torch knows little about."""
-    if _exporting() or _transformed() or torch.is_autocast_enabled("cpu"):
-        return False
-    for other in others:
-        if other is not None and (other.device != x.device or other.dtype != x.dtype):
-            return False
-    return x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64) and _there()
-
-
-@torch.compiler.assume_constant_result
-def _there() -> bool:
-    return native.load()[0] is not None
-
-
-# Before torch 2.7 nobody tells exported programs from compiled ones.
-_exporting: Callable[[], bool] = getattr(
-    torch.compiler, "is_exporting", torch.compiler.is_compiling
+# Schemas that hold lists are written out: before torch 2.7, none is read from `list[int]`.
+@torch.library.custom_op(
+    "spherule::linear",
+    mutates_args=(),
+    schema="(Tensor x, Tensor weight, Tensor? bias, int[] widths) -> Tensor[]",
 )
-
-
-def _transformed() -> bool:
-    """Whether forward mode or a functional transform is under way; compilers trace neither."""
-    if torch.compiler.is_compiling():
-        return False
-    functional = torch._C._functorch.peek_interpreter_stack() is not None
-    return functional or forward_ad._current_level >= 0
-
-
-@torch.library.custom_op("spherule::linear", mutates_args=())
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None, widths: list[int]) -> list[Tensor]:
     return cpu.linear(x, weight, bias, widths)
 
 
-@torch.library.custom_op("spherule::linear_backward", mutates_args=())
+@torch.library.custom_op(
+    "spherule::linear_backward",
+    mutates_args=(),
+    schema="(Tensor x, Tensor weight, Tensor[] dys, bool[] wanted) -> (Tensor, Tensor, Tensor)",
+)
 def _linear_backward(
     x: Tensor, weight: Tensor, dys: list[Tensor], wanted: list[bool]
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -146,10 +120,10 @@ def _keep(ctx: Any, inputs: tuple, output: list[Tensor]) -> None:
 
 def _backward(ctx: Any, dys: list[Tensor]) -> tuple:
     x, weight = ctx.saved_tensors
-    if _differentiated():
+    if differentiated():
         # The bias takes part by its gradient alone, which is a sum: any value does.
         bias = weight.new_zeros(weight.shape[0]) if ctx.bias else None
-        grads = _by_reference(reference.linear, (x, weight, bias), torch.cat(dys, dim=1))
+        grads = by_reference(reference.linear, (x, weight, bias), torch.cat(dys, dim=1))
         return *grads, None
     wanted = [*ctx.needs_input_grad[:3]]
     grads = _linear_backward(x, weight, [*dys], wanted)
@@ -162,23 +136,9 @@ def _keep_mlp(ctx: Any, inputs: tuple, output: Tensor) -> None:
 
 def _backward_mlp(ctx: Any, dy: Tensor) -> tuple:
     inputs = ctx.saved_tensors
-    if _differentiated():
-        return _by_reference(reference.mlp, inputs, dy)
+    if differentiated():
+        return by_reference(reference.mlp, inputs, dy)
     return _mlp_backward(*inputs, dy)
-
-
-def _differentiated() -> bool:
-    """Whether somebody wants the derivatives of a backward pass."""
-    return torch.is_grad_enabled() or _transformed()
-
-
-def _by_reference(op: Callable[..., Tensor], inputs: tuple, dy: Tensor) -> tuple:
-    given = [x for x in inputs if x is not None]
-    _, vjp = torch.func.vjp(  # type: ignore[misc]
-        lambda *x: op(*x, *[None] * (len(inputs) - len(given))), *given
-    )
-    grads = vjp(dy)
-    return *grads, *[None] * (len(inputs) - len(given))
 
 
 _linear.register_autograd(_backward, setup_context=_keep)

@@ -39,7 +39,7 @@ class Channels(Structure):
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None, widths: list[int]) -> list[Tensor]:
     """weight times x plus bias, its channels in parts of these widths."""
-    x, weight, bias = _rows(x), weight.contiguous(), _contiguous(bias)
+    x, weight, bias = rows(x), weight.contiguous(), _contiguous(bias)
     parts = [x.new_empty(x.shape[0], width, x.shape[2]) for width in widths]
     array = Channels.array(parts)
     native.call(
@@ -58,7 +58,7 @@ def linear_backward(
     x: Tensor, weight: Tensor, dys: list[Tensor], wanted: list[bool]
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
     """The gradients of `linear` with respect to x, weight and bias, as far as they are wanted."""
-    x, dys, transpose = _rows(x), [_rows(dy) for dy in dys], weight.t().contiguous()
+    x, dys, transpose = rows(x), [rows(dy) for dy in dys], weight.t().contiguous()
     dx = x.new_empty(x.shape) if wanted[0] else None
     dweight = torch.empty_like(weight, memory_format=torch.contiguous_format) if wanted[1] else None
     dbias = weight.new_empty(weight.shape[0]) if wanted[2] else None
@@ -79,7 +79,7 @@ def linear_backward(
 
 def mlp(x: Tensor, first: Tensor, bias: Tensor, second: Tensor) -> Tensor:
     """second gelu(first x + bias), block by block of points."""
-    x, weights = _rows(x), [w.contiguous() for w in (first, bias, second)]
+    x, weights = rows(x), [w.contiguous() for w in (first, bias, second)]
     y = x.new_empty(x.shape[0], second.shape[0], x.shape[2])
     native.call(
         "spherule_mlp",
@@ -95,7 +95,7 @@ def mlp_backward(
     x: Tensor, first: Tensor, bias: Tensor, second: Tensor, dy: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradients of `mlp` with respect to x, first, bias and second."""
-    x, dy = _rows(x), _rows(dy)
+    x, dy = rows(x), rows(dy)
     weights = [w.contiguous() for w in (first, first.t(), bias, second.t())]
     dx, dfirst, dbias, dsecond = (
         torch.empty_like(t, memory_format=torch.contiguous_format)
@@ -111,7 +111,7 @@ def mlp_backward(
     return dx, dfirst, dbias, dsecond.t().contiguous()
 
 
-def _rows(x: Tensor) -> Tensor:
+def rows(x: Tensor) -> Tensor:
     """Points next to each other; the other strides may be any."""
     return x if x.stride(-1) == 1 else x.contiguous()
 

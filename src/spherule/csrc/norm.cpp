@@ -1,0 +1,129 @@
+// Norms over the sphere, a row of points at a time. Compiled once per instruction set, under the
+// name SPHERULE_ISA.
+#include "isa.h"
+#include "simd.h"
+
+namespace {
+
+// Rows of several tensors at point i: as vectors, or one by one at the end.
+template <class T> struct Many {
+    int64_t i;
+    INLINE Vec<T> operator()(const T *row) const { return load(row + i); }
+    INLINE void set(T *row, Vec<T> value) const { store(row + i, value); }
+};
+template <class T> struct One {
+    int64_t i;
+    INLINE T operator()(const T *row) const { return row[i]; }
+    INLINE void set(T *row, T value) const { row[i] = value; }
+};
+
+template <class T, class F> INLINE void each(int64_t n, const F &f) {
+    int64_t i = 0;
+    for (; i + W<T> <= n; i += W<T>)
+        f(Many<T>{i});
+    for (; i < n; i++)
+        f(One<T>{i});
+}
+
+// The sum of term(at) over the points. Short runs add up in the fields' own precision, and they in
+// double.
+template <class T, class F> INLINE double total(int64_t n, const F &term) {
+    constexpr int64_t RUN = 32 * W<T>;
+    double sum_of_runs = 0;
+    for (int64_t from = 0; from < n; from += RUN) {
+        const int64_t to = min(n, from + RUN);
+        Vec<T> a{}, b{};
+        T rest = 0;
+        int64_t i = from;
+        for (; i + 2 * W<T> <= to; i += 2 * W<T>) {
+            a += term(Many<T>{i});
+            b += term(Many<T>{i + W<T>});
+        }
+        for (; i < to; i++)
+            rest += term(One<T>{i});
+        sum_of_runs += double(sum<T>(a + b)) + double(rest);
+    }
+    return sum_of_runs;
+}
+
+template <class T> T *row(const spherule_channels &x, int64_t sample, int64_t channel) {
+    return (T *)x.data + sample * x.batch_stride + channel * x.channel_stride;
+}
+
+// body(a value of the fields' type, sample, channel, their index) of every channel of every sample
+template <class F> int every(const spherule_pointwise *p, const F &body) {
+    const auto rows = [&](auto t) {
+#pragma omp parallel for num_threads(p->threads) schedule(static)
+        for (int64_t i = 0; i < p->batch * p->in; i++)
+            body(t, i / p->in, i % p->in, i);
+    };
+    if (p->dtype == SPHERULE_FLOAT64)
+        rows(double());
+    else
+        rows(float());
+    return SPHERULE_OK;
+}
+
+int run_moments(const spherule_pointwise *p, const void *weights, int64_t stride,
+                const double *totals, const spherule_channels *x, void *mean, void *variance) {
+    return every(p, [&](auto t, int64_t sample, int64_t channel, int64_t i) {
+        typedef decltype(t) T;
+        const T *w = (const T *)weights + sample * stride, *from = row<T>(*x, sample, channel);
+        const double share = totals[sample] > 0 ? 1 / totals[sample] : 0;
+        const double center =
+            share * total<T>(p->points, [&](auto at) { return at(w) * at(from); });
+        const T m = T(center);
+        const double spread = total<T>(p->points, [&](auto at) {
+            const auto d = at(from) - m;
+            return at(w) * d * d;
+        });
+        ((T *)mean)[i] = m;
+        ((T *)variance)[i] = T(share * spread);
+    });
+}
+
+int run_moments_backward(const spherule_pointwise *p, const void *weights, int64_t stride,
+                         const double *totals, const spherule_channels *x, const void *mean,
+                         const void *dmean, const void *dvariance, const spherule_channels *dx) {
+    return every(p, [&](auto t, int64_t sample, int64_t channel, int64_t i) {
+        typedef decltype(t) T;
+        const T *w = (const T *)weights + sample * stride, *from = row<T>(*x, sample, channel);
+        T *to = row<T>(*dx, sample, channel);
+        const double share = totals[sample] > 0 ? 1 / totals[sample] : 0;
+        const T m = ((const T *)mean)[i], a = T(share * ((const T *)dmean)[i]),
+                b = T(2 * share * ((const T *)dvariance)[i]);
+        each<T>(p->points, [&](auto at) { at.set(to, at(w) * (a + b * (at(from) - m))); });
+    });
+}
+
+int run_standardize(const spherule_pointwise *p, const spherule_channels *x, const void *mean,
+                    const void *scale, const void *shift, const spherule_channels *y) {
+    return every(p, [&](auto t, int64_t sample, int64_t channel, int64_t i) {
+        typedef decltype(t) T;
+        const T *from = row<T>(*x, sample, channel);
+        T *to = row<T>(*y, sample, channel);
+        const T m = ((const T *)mean)[i], a = ((const T *)scale)[i],
+                b = ((const T *)shift)[channel];
+        each<T>(p->points, [&](auto at) { at.set(to, (at(from) - m) * a + b); });
+    });
+}
+
+int run_standardize_backward(const spherule_pointwise *p, const spherule_channels *x,
+                             const void *mean, const void *scale, const spherule_channels *dy,
+                             const spherule_channels *dx, void *dscale, void *totals) {
+    return every(p, [&](auto t, int64_t sample, int64_t channel, int64_t i) {
+        typedef decltype(t) T;
+        const T *from = row<T>(*x, sample, channel), *g = row<T>(*dy, sample, channel);
+        T *to = row<T>(*dx, sample, channel);
+        const T m = ((const T *)mean)[i], a = ((const T *)scale)[i];
+        each<T>(p->points, [&](auto at) { at.set(to, at(g) * a); });
+        ((T *)dscale)[i] = T(total<T>(p->points, [&](auto at) { return at(g) * (at(from) - m); }));
+        ((T *)totals)[i] = T(total<T>(p->points, [&](auto at) { return at(g); }));
+    });
+}
+
+}  // namespace
+
+SPHERULE_KERNELS(SPHERULE_ISA);
+const NormKernels SPHERULE_JOIN(norm, SPHERULE_ISA) = {run_moments, run_moments_backward,
+                                                       run_standardize, run_standardize_backward};

@@ -1,0 +1,110 @@
+"""Mean and variance of fields over their points, and fields that are centered and scaled by them:
+two ops that keep nothing but their inputs. Between the two, ranks that share a field add up what
+each has. Dispatch and differentiation; the arithmetic is next door.
+"""
+
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from spherule.ops.norm import cpu, reference
+from spherule.ops.served import by_reference, differentiated, served
+
+
+def moments(
+    x: Float[Tensor, "batch channels points"], weights: Float[Tensor, "*batch points"]
+) -> tuple[Float[Tensor, "batch channels"], Float[Tensor, "batch channels"]]:
+    """Mean and variance of each channel of each sample; 0 where the weights are."""
+    if served(x, weights):
+        return _moments(x, weights)
+    return reference.moments(x, weights)
+
+
+def standardize(
+    x: Float[Tensor, "batch channels points"],
+    mean: Float[Tensor, "batch channels"],
+    scale: Float[Tensor, "batch channels"],
+    shift: Float[Tensor, "channels"],
+) -> Float[Tensor, "batch channels points"]:
+    """(x - mean) scale + shift."""
+    if served(x, mean, scale, shift):
+        return _standardize(x, mean, scale, shift)
+    return reference.standardize(x, mean, scale, shift)
+
+
+@torch.library.custom_op("spherule::moments", mutates_args=())
+def _moments(x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    return cpu.moments(x, weights)
+
+
+@torch.library.custom_op("spherule::moments_backward", mutates_args=())
+def _moments_backward(
+    x: Tensor, weights: Tensor, mean: Tensor, dmean: Tensor, dvariance: Tensor
+) -> Tensor:
+    return cpu.moments_backward(x, weights, mean, dmean, dvariance)
+
+
+@torch.library.custom_op("spherule::standardize", mutates_args=())
+def _standardize(x: Tensor, mean: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    return cpu.standardize(x, mean, scale, shift)
+
+
+@torch.library.custom_op("spherule::standardize_backward", mutates_args=())
+def _standardize_backward(
+    x: Tensor, mean: Tensor, scale: Tensor, dy: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    return cpu.standardize_backward(x, mean, scale, dy)
+
+
+@_moments.register_fake
+def _(x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    return x.new_empty(x.shape[:2]), x.new_empty(x.shape[:2])
+
+
+@_moments_backward.register_fake
+def _(x: Tensor, weights: Tensor, mean: Tensor, dmean: Tensor, dvariance: Tensor) -> Tensor:
+    return x.new_empty(x.shape)
+
+
+@_standardize.register_fake
+def _(x: Tensor, mean: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    return x.new_empty(x.shape)
+
+
+@_standardize_backward.register_fake
+def _(x: Tensor, mean: Tensor, scale: Tensor, dy: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    return x.new_empty(x.shape), x.new_empty(x.shape[:2]), x.new_empty(x.shape[:2])
+
+
+def _keep_moments(ctx: Any, inputs: tuple, output: tuple) -> None:
+    ctx.save_for_backward(*inputs, output[0])
+
+
+def _backward_moments(ctx: Any, dmean: Tensor, dvariance: Tensor) -> tuple:
+    x, weights, mean = ctx.saved_tensors
+    if differentiated():
+        (dx,) = by_reference(lambda x: reference.moments(x, weights), (x,), (dmean, dvariance))
+        return dx, None
+    return _moments_backward(x, weights, mean, dmean, dvariance), None
+
+
+def _keep_standardize(ctx: Any, inputs: tuple, output: Tensor) -> None:
+    x, mean, scale, _ = inputs
+    ctx.save_for_backward(x, mean, scale)
+
+
+def _backward_standardize(ctx: Any, dy: Tensor) -> tuple:
+    x, mean, scale = ctx.saved_tensors
+    if differentiated():
+        # The shift takes part by its gradient alone, which is a sum: any value does.
+        return by_reference(
+            reference.standardize, (x, mean, scale, scale.new_zeros(x.shape[1])), dy
+        )
+    dx, dscale, total = _standardize_backward(x, mean, scale, dy)
+    return dx, -scale * total, dscale, total.sum(0)
+
+
+_moments.register_autograd(_backward_moments, setup_context=_keep_moments)
+_standardize.register_autograd(_backward_standardize, setup_context=_keep_standardize)

@@ -1,0 +1,88 @@
+"""Mean and variance over points by the native library; csrc/norm.h says what it takes."""
+
+from torch import Tensor
+
+from spherule import native
+from spherule.ops.pointwise.cpu import Channels, Pointwise, rows
+
+
+def moments(x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and variance of each channel of each sample."""
+    x, weights = rows(x), weights.contiguous()
+    total = _totals(x, weights)
+    mean, variance = (x.new_empty(x.shape[:2]) for _ in range(2))
+    native.call(
+        "spherule_moments",
+        Pointwise.of(x, x.shape[1]),
+        weights.data_ptr(),
+        _stride(weights),
+        total.data_ptr(),
+        Channels.of(x),
+        mean.data_ptr(),
+        variance.data_ptr(),
+    )
+    return mean, variance
+
+
+def moments_backward(
+    x: Tensor, weights: Tensor, mean: Tensor, dmean: Tensor, dvariance: Tensor
+) -> Tensor:
+    """The gradient with respect to x."""
+    x, dx, weights = rows(x), x.new_empty(x.shape), weights.contiguous()
+    total = _totals(x, weights)
+    small = [t.contiguous() for t in (mean, dmean, dvariance)]
+    native.call(
+        "spherule_moments_backward",
+        Pointwise.of(x, x.shape[1]),
+        weights.data_ptr(),
+        _stride(weights),
+        total.data_ptr(),
+        Channels.of(x),
+        *(t.data_ptr() for t in small),
+        Channels.of(dx),
+    )
+    return dx
+
+
+def standardize(x: Tensor, mean: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    """(x - mean) scale + shift."""
+    x, y = rows(x), x.new_empty(x.shape)
+    small = [t.contiguous() for t in (mean, scale, shift)]
+    native.call(
+        "spherule_standardize",
+        Pointwise.of(x, x.shape[1]),
+        Channels.of(x),
+        *(t.data_ptr() for t in small),
+        Channels.of(y),
+    )
+    return y
+
+
+def standardize_backward(
+    x: Tensor, mean: Tensor, scale: Tensor, dy: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients with respect to x and scale, and the sum of dy over the points."""
+    x, dy, dx = rows(x), rows(dy), x.new_empty(x.shape)
+    mean, scale = mean.contiguous(), scale.contiguous()
+    dscale, total = (x.new_empty(x.shape[:2]) for _ in range(2))
+    native.call(
+        "spherule_standardize_backward",
+        Pointwise.of(x, x.shape[1]),
+        Channels.of(x),
+        mean.data_ptr(),
+        scale.data_ptr(),
+        Channels.of(dy),
+        Channels.of(dx),
+        dscale.data_ptr(),
+        total.data_ptr(),
+    )
+    return dx, dscale, total
+
+
+def _totals(x: Tensor, weights: Tensor) -> Tensor:
+    return weights.double().sum(-1).expand(x.shape[0]).contiguous()
+
+
+def _stride(weights: Tensor) -> int:
+    """From one sample's to the next one's."""
+    return weights.shape[-1] if weights.ndim == 2 else 0

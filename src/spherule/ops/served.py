@@ -1,0 +1,59 @@
+"""Which calls the native library may take, and what becomes of gradients of gradients.
+
+It serves CPU tensors of 32 and 64 bits. All else is the reference: other devices, 16 bits, exported
+programs (which then hold nothing of ours), functional transforms, forward mode, and gradients of
+gradients.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from spherule import native
+
+
+def served(x: Tensor, *others: Tensor | None) -> bool:
+    """Whether the library may be called, as an operator that torch knows little about."""
+    if _exporting() or transformed() or torch.is_autocast_enabled("cpu"):
+        return False
+    for other in others:
+        if other is not None and (other.device != x.device or other.dtype != x.dtype):
+            return False
+    return x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64) and _there()
+
+
+@torch.compiler.assume_constant_result
+def _there() -> bool:
+    return native.load()[0] is not None
+
+
+# Before torch 2.7 nobody tells exported programs from compiled ones.
+_exporting: Callable[[], bool] = getattr(
+    torch.compiler, "is_exporting", torch.compiler.is_compiling
+)
+
+
+def transformed() -> bool:
+    """Whether forward mode or a functional transform is under way; compilers trace neither."""
+    if torch.compiler.is_compiling():
+        return False
+    functional = torch._C._functorch.peek_interpreter_stack() is not None
+    return functional or forward_ad._current_level >= 0
+
+
+def differentiated() -> bool:
+    """Whether somebody wants the derivatives of a backward pass."""
+    return torch.is_grad_enabled() or transformed()
+
+
+def by_reference(op: Callable[..., Any], inputs: tuple, dy: Any) -> tuple:
+    """Gradients of an op's inputs that can be differentiated again; its last inputs may be None."""
+    given = [x for x in inputs if x is not None]
+    _, vjp = torch.func.vjp(  # type: ignore[misc]
+        lambda *x: op(*x, *[None] * (len(inputs) - len(given))), *given
+    )
+    grads = vjp(dy)
+    return *grads, *[None] * (len(inputs) - len(given))
