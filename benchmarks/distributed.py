@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from spherule.allocator import keep_memory
 from spherule.distributed.balance import WINDOW, Balance, Runs, balanced_runs, ring_work
 from spherule.distributed.halo import needed_runs, rings_beside, rings_within
 from spherule.distributed.shards import point_runs
@@ -148,6 +149,7 @@ def steps(pipe: Any, rank: int | None, store: str) -> None:
     import torch.distributed as dist
     from torch.distributed.device_mesh import init_device_mesh
 
+    keep_memory()  # as training does
     torch.set_num_threads(2 if rank is None else 1)
     torch.manual_seed(0)
     mesh = None

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import torch
 from torch import nn
 
 from spherule import Grid
@@ -14,6 +15,7 @@ from spherule.nn import (
     SpectralMix,
     SphericalAttention,
     SphericalInstanceNorm,
+    ZonalMix,
 )
 
 
@@ -63,6 +65,12 @@ def harmonics(grid: Grid, lmax: int) -> nn.Module:
 
 def mix(grid: Grid, lmax: int) -> nn.Module:
     return SpectralMix(4, 3, grid, lmax)
+
+
+def zonal_mix(grid: Grid, lmax: int) -> nn.Module:
+    layer = ZonalMix(4, 3, grid, lmax, reach=2)
+    layer.weight = nn.Parameter(torch.randn_like(layer.weight))
+    return layer
 
 
 def transformer(grid: Grid, **options: Any) -> nn.Module:

@@ -116,6 +116,15 @@ def test_what_is_drawn_has_all_that_is_hard() -> None:
                     "harmonics", "transformer", "segformer"}  # fmt: skip
 
 
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+@pytest.mark.parametrize("name", ["gauss:12x24", "O8"])
+def test_a_zonal_mix_is_that_of_the_whole(pool: Pool, name: str, ranks: int) -> None:
+    """Ranks have coefficients of their own orders, and the matrices of all."""
+    case = Case(layers.zonal_mix, (name,), (4,), (("lmax", 7),), 2)
+    for answer in pool.run(ranks, compare, case):
+        assert max(answer["errors"].values()) <= 1e-12
+
+
 @pytest.mark.parametrize("build", [layers.attention, layers.transformer, layers.mix])
 def test_the_same_bits_twice(pool: Pool, build: object) -> None:
     channels = 3 if build is layers.transformer else 4
@@ -135,7 +144,7 @@ def test_local_attention_has_the_bits_of_the_whole(pool: Pool, name: str, ranks:
 
 
 def test_halos_are_what_disks_reach_and_no_more(pool: Pool) -> None:
-    """One exchange a layer and pass, of the rings within the cutoff; norms send two sums."""
+    """One exchange a layer and pass, of the rings within the cutoff; norms send one sum."""
     name, batch, channels, cutoff = "gauss:32x8", 2, 4, 0.25
     grid = Grid.from_name(name)
     answers = pool.run(4, compare, Case(layers.attention, (name,), (channels,),
@@ -153,7 +162,8 @@ def test_halos_are_what_disks_reach_and_no_more(pool: Pool) -> None:
     assert total[0] == total[1]
     norm = pool.run(4, compare, Case(layers.norm, (name,), (channels,), (), batch))
     for answer in norm:
-        assert answer["forward"].sums == [batch * channels * 8] * 2
+        sums = [4 * 3 * batch * channels * 8]  # share, mean and variance of each rank
+        assert answer["forward"].sums == answer["backward"].sums == sums
         assert answer["forward"].exchanges == []
 
 
@@ -197,8 +207,8 @@ def _neighbors(theta: np.ndarray, t: float) -> list[int]:
 
 def test_a_model_sends_as_often_as_its_layers_do(pool: Pool) -> None:
     counts = pool.run(4, counts_of, "gauss:16x32")
-    # Encoder, two blocks, upsampling, decoder; two norms of two sums in each block.
-    assert counts == [(5, 8)] * 4
+    # Encoder, two blocks, upsampling, decoder; two norms in each block.
+    assert counts == [(5, 4)] * 4
 
 
 @pytest.mark.parametrize("balance", ["points", "work"])

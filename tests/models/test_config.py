@@ -65,6 +65,13 @@ def test_stages_that_make_no_segformer_are_refused_by_name(unchecked, values, wo
         SegformerConfig(**values)
 
 
+@pytest.mark.parametrize("config", [TransformerConfig, VisionTransformerConfig])
+def test_a_perceptron_has_one_hidden_channel_at_least(config) -> None:
+    assert config(width=8, heads=1, mlp_ratio=1 / 8).mlp_ratio == 1 / 8
+    with pytest.raises(ValueError, match=r"mlp_ratio=0\.12"):
+        config(width=8, heads=1, mlp_ratio=0.12)
+
+
 @pytest.mark.parametrize("values", [{"patch": 0}, {"heads": 3}, {"depth": 0}, {"mlp_ratio": -1.0}])
 def test_patches_that_make_no_vision_transformer_are_refused_by_name(values) -> None:
     with pytest.raises(ValueError, match=next(iter(values))):

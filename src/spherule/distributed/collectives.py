@@ -12,33 +12,60 @@ from torch import Tensor
 from torch.distributed.distributed_c10d import _resolve_process_group
 
 
-@torch.library.custom_op("spherule::hand_out", mutates_args=())
+# Schemas that hold lists are written out: before torch 2.7, none is read from `list[int]`.
+@torch.library.custom_op(
+    "spherule::hand_out",
+    mutates_args=(),
+    schema="(Tensor x, int split, int join, int[] give, int[] take, str group, bool known=False)"
+    " -> Tensor",
+)
 def hand_out(
-    x: Tensor, split: int, join: int, give: list[int], take: list[int], group: str
+    x: Tensor,
+    split: int,
+    join: int,
+    give: list[int],
+    take: list[int],
+    group: str,
+    known: bool = False,
 ) -> Tensor:
     """Rank r gets x[give[2r]:give[2r + 1]] along dimension `split`. What comes, `take[r]` long
-    from rank r, is joined in the order of ranks along `join`.
+    from rank r, is joined in the order of ranks along `join`. Ranks first ask each other whether
+    their fields are alike, unless that is `known`, as it is of gradients.
     """
     peers = _group(group)
     spans = _spans(give)
     shape = list(x.shape)
     shape[split] = spans[peers.rank()][1] - spans[peers.rank()][0]
-    _require_alike(x, (split, join), peers)
+    if not known:
+        _require_alike(x, (split, join), peers)
     pieces = [x.narrow(split, a, b - a) for a, b in spans]
     shapes = [[*shape[:join], n, *shape[join + 1 :]] for n in take]
     return torch.cat(_exchanged(pieces, shapes, peers), join)
 
 
-@torch.library.custom_op("spherule::hand_back", mutates_args=())
+@torch.library.custom_op(
+    "spherule::hand_back",
+    mutates_args=(),
+    schema="(Tensor y, int split, int join, int[] give, int[] take, int size, str group,"
+    " bool known=False) -> Tensor",
+)
 def hand_back(
-    y: Tensor, split: int, join: int, give: list[int], take: list[int], size: int, group: str
+    y: Tensor,
+    split: int,
+    join: int,
+    give: list[int],
+    take: list[int],
+    size: int,
+    group: str,
+    known: bool = False,
 ) -> Tensor:
     """The adjoint of `hand_out`, for an x of `size` along `split`: what comes back for one place
     is added up in the order of ranks.
     """
     peers = _group(group)
     spans = _spans(give)
-    _require_alike(y, (split, join), peers)
+    if not known:
+        _require_alike(y, (split, join), peers)
     starts = [0, *accumulate(take)]
     shape = list(y.shape)
     shape[join] = take[peers.rank()]
@@ -106,7 +133,15 @@ def _exchanged(
 
 
 @hand_out.register_fake
-def _(x: Tensor, split: int, join: int, give: list[int], take: list[int], group: str) -> Tensor:
+def _(
+    x: Tensor,
+    split: int,
+    join: int,
+    give: list[int],
+    take: list[int],
+    group: str,
+    known: bool = False,
+) -> Tensor:
     me, shape = _group(group).rank(), list(x.shape)
     shape[split] = give[2 * me + 1] - give[2 * me]
     shape[join] = sum(take)
@@ -115,7 +150,14 @@ def _(x: Tensor, split: int, join: int, give: list[int], take: list[int], group:
 
 @hand_back.register_fake
 def _(
-    y: Tensor, split: int, join: int, give: list[int], take: list[int], size: int, group: str
+    y: Tensor,
+    split: int,
+    join: int,
+    give: list[int],
+    take: list[int],
+    size: int,
+    group: str,
+    known: bool = False,
 ) -> Tensor:
     shape = list(y.shape)
     shape[join] = take[_group(group).rank()]
@@ -129,12 +171,12 @@ def _(x: Tensor, group: str, shared: bool) -> Tensor:
 
 
 def _keep_out(ctx: Any, inputs: tuple, output: Tensor) -> None:
-    x, *ctx.where, ctx.group = inputs
+    x, *ctx.where, ctx.group, _ = inputs
     ctx.size = x.shape[ctx.where[0]]
 
 
 def _keep_back(ctx: Any, inputs: tuple, output: Tensor) -> None:
-    _, *ctx.where, _, ctx.group = inputs
+    _, *ctx.where, _, ctx.group, _ = inputs
 
 
 def _keep_group(ctx: Any, inputs: tuple, output: Tensor) -> None:
@@ -146,11 +188,11 @@ def _backward_sum(ctx: Any, g: Tensor) -> tuple:
 
 
 hand_out.register_autograd(
-    lambda ctx, g: (hand_back(g, *ctx.where, ctx.size, ctx.group), *[None] * 5),
+    lambda ctx, g: (hand_back(g, *ctx.where, ctx.size, ctx.group, True), *[None] * 6),
     setup_context=_keep_out,
 )
 hand_back.register_autograd(
-    lambda ctx, g: (hand_out(g, *ctx.where, ctx.group), *[None] * 6),
+    lambda ctx, g: (hand_out(g, *ctx.where, ctx.group, True), *[None] * 7),
     setup_context=_keep_back,
 )
 sum_ranks.register_autograd(_backward_sum, setup_context=_keep_group)

@@ -1,5 +1,6 @@
 """What a rank's own points need of others': a run of rings around them, in one exchange."""
 
+import math
 from collections.abc import Callable
 from functools import partial
 
@@ -51,6 +52,8 @@ class Halo:
 @checks.arguments
 def disk_halo(source: Place, target: Place, radius: float | None) -> Halo:
     """All within a radius of the target's points; None is the whole sphere."""
+    if radius is not None:
+        checks.number("radius", radius, low=0, high=math.pi)
     return _halo(source, target, partial(rings_within, whole(source), radius))
 
 

@@ -164,6 +164,23 @@ def summed(x: Tensor, place: Place, *, shared: bool = False) -> Tensor:
 
 
 @checks.arguments
+def pooled(mean: Tensor, variance: Tensor, share: Tensor, place: Place) -> tuple[Tensor, Tensor]:
+    """Mean and variance over all ranks' points of those over each one's own, which have `share` of
+    the weight. All see what each has, so that nothing is a difference of large numbers.
+    """
+    if not isinstance(place, Shards):
+        return mean, variance
+    mine = torch.stack(torch.broadcast_tensors(share, mean, variance))
+    ranks = torch.stack(
+        [mine if rank == place.rank else torch.zeros_like(mine) for rank in range(place.ranks)]
+    )
+    shares, means, variances = summed(ranks, place).unbind(1)
+    shares = shares / shares.sum(0).clamp(min=torch.finfo(shares.dtype).tiny)
+    mean = (shares * means).sum(0)
+    return mean, (shares * (variances + (means - mean).square())).sum(0)
+
+
+@checks.arguments
 def agreed(x: Tensor, place: Place) -> Tensor:
     """What the first rank has, on all of them."""
     if not isinstance(place, Shards):

@@ -39,7 +39,7 @@ def _sht(u: Tensor, place: Shards, lmax: int) -> Tensor:
     orders = torch.view_as_real(to_orders(u, place.part, lmax))
     mine = orders[..., _all_orders(place, lmax, u.device), :]
     rings = hand_out(mine, mine.ndim - 2, mine.ndim - 3, *_where(place, lmax))
-    own = _own_orders(place, lmax)
+    own = tuple(own_orders(place, lmax))
     coeffs = to_coeffs(SCALAR, torch.view_as_complex(rings), place.grid, lmax, own)
     return torch.view_as_real(coeffs).contiguous()
 
@@ -57,7 +57,7 @@ def isht(coeffs: Tensor, place: Place) -> Tensor:
 @_disable_dynamo
 def _isht(coeffs: Tensor, place: Shards) -> Tensor:
     lmax = coeffs.shape[-3] - 1
-    own = _own_orders(place, lmax)
+    own = tuple(own_orders(place, lmax))
     spectra = to_rings(SCALAR, torch.view_as_complex(coeffs), place.grid, own)
     rings = torch.view_as_real(spectra)
     give, take, group = _where(place, lmax)
@@ -72,7 +72,7 @@ def power_spectrum(u: Tensor, place: Place, lmax: int) -> Tensor:
     """C_l of the whole field, on all ranks: as `ops.power_spectrum`."""
     if isinstance(place, Grid):
         return ops.power_spectrum(ops.sht(u, place, lmax))
-    signs = torch.tensor([1 if m == 0 else 2 for m in _own_orders(place, lmax)]).to(u)
+    signs = torch.tensor([1 if m == 0 else 2 for m in own_orders(place, lmax)]).to(u)
     power = (sht(u, place, lmax).square().sum(-1) * signs).sum(-1)
     degrees = torch.arange(lmax + 1, dtype=u.dtype, device=u.device)
     return summed(power, place) / (2 * degrees + 1)
@@ -102,5 +102,8 @@ def _all_orders(shards: Shards, lmax: int, device: torch.device) -> Tensor:
     return torch.tensor([*chain(*order_runs(lmax, shards.ranks))], device=device)
 
 
-def _own_orders(shards: Shards, lmax: int) -> tuple[int, ...]:
-    return tuple(order_runs(lmax, shards.ranks)[shards.rank])
+def own_orders(place: Place, lmax: int) -> list[int]:
+    """The orders that a rank has coefficients of; of a whole grid, all."""
+    if not isinstance(place, Shards):
+        return [*range(lmax + 1)]
+    return order_runs(lmax, place.ranks)[place.rank]

@@ -2,7 +2,8 @@
 
 from spherule.models.base import MODEL_CONFIGS, MODELS, Model
 from spherule.models.config import ModelConfig
-from spherule.models.linear import Linear, LinearConfig, LinearFit, fit_linear
+from spherule.models.least_squares import LinearFit, fit_linear, fit_zonal
+from spherule.models.linear import Linear, LinearConfig
 from spherule.models.registry import build, from_pretrained, upgrade_config
 from spherule.models.segformer import Segformer, SegformerConfig
 from spherule.models.transformer import Transformer, TransformerConfig
@@ -24,6 +25,7 @@ __all__ = [
     "VisionTransformerConfig",
     "build",
     "fit_linear",
+    "fit_zonal",
     "from_pretrained",
     "upgrade_config",
 ]

@@ -81,6 +81,11 @@ class Model(Placed):
         """
         return self.predict(x)
 
+    @property
+    def fitting_samples(self) -> int:
+        """How many samples `fit` asks for."""
+        return 64
+
     def fit(self, batches: Iterable[Sequence[Any]]) -> Any | None:
         """Before training, find by least squares what can be found so, from (input, target, ...)
         batches; what was found. Most models have nothing of the kind, and take none of them.

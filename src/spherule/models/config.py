@@ -60,12 +60,14 @@ class NetworkConfig(ModelConfig):
     never forms its weights."""
     drop_path: float = 0.0
     """Of the last block; the blocks before it have proportionally less."""
-    skip: Literal["none", "identity", "spectral"] = "none"
+    skip: Literal["none", "identity", "spectral", "zonal"] = "none"
     """What the network's output is added to: nothing, the first `out_channels` channels of the
-    input, or a linear map of the input with a matrix for each degree, which `fit` finds."""
+    input, or a linear map of the input, which `fit` finds: with a matrix for each degree, or, as
+    fits a planet that rotates, for each degree and order."""
     skip_lmax: int | None = None
-    """The highest degree of the spectral skip; by default `bandlimit`, or what the grid resolves.
-    """
+    """The highest degree of a fitted skip; by default `bandlimit`, or what the grid resolves."""
+    skip_reach: int = 3
+    """Degrees on either side that a zonal skip finds each from: the more, the longer the lead."""
     bandlimit: int | None = None
     """The output is truncated to this degree."""
     keep_mean: bool = False
@@ -79,6 +81,7 @@ class NetworkConfig(ModelConfig):
         for name in ("skip_lmax", "bandlimit"):
             if getattr(self, name) is not None:
                 checks.integer(name, getattr(self, name), low=0)
+        checks.integer("skip_reach", self.skip_reach, low=0)
         if self.bandlimit is not None and self.skip_lmax not in (None, self.bandlimit):
             raise ValueError(f"skip_lmax={self.skip_lmax} must be bandlimit={self.bandlimit}")
         fields = {field.name: field for field in dataclasses.fields(self)}
@@ -89,8 +92,13 @@ class NetworkConfig(ModelConfig):
                 if (given := getattr(self, other)) != fields[other].default:
                     raise ValueError(f"{other}={given!r} means nothing with {name}={value!r}")
 
+    @property
+    def fitted_skip(self) -> bool:
+        """Whether the skip is a linear map that `fit` finds."""
+        return self.skip in ("spectral", "zonal")
+
     def resolved(self: AnyNetworkConfig, grid: Grid) -> AnyNetworkConfig:
-        if self.skip != "spectral" or self.skip_lmax is not None:
+        if not self.fitted_skip or self.skip_lmax is not None:
             return self
         lmax = default_lmax(grid) if self.bandlimit is None else self.bandlimit
         return dataclasses.replace(self, skip_lmax=lmax)
@@ -98,7 +106,7 @@ class NetworkConfig(ModelConfig):
     def refuse_harmonics(self, plane: str) -> None:
         """For networks that take the grid for a plane."""
         uses = {
-            "skip": self.skip == "spectral",
+            "skip": self.fitted_skip,
             "bandlimit": self.bandlimit is not None,
             "keep_mean": self.keep_mean,
         }
@@ -117,8 +125,9 @@ IGNORED: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
         ("radii", "angles", "convolution_cutoff", "merging_cutoffs", "mixing_cutoffs"),
     ),
     ("convolution", "spherical", ("kernel",)),
-    ("skip", "none", ("skip_lmax",)),
-    ("skip", "identity", ("skip_lmax",)),
+    ("skip", "none", ("skip_lmax", "skip_reach")),
+    ("skip", "identity", ("skip_lmax", "skip_reach")),
+    ("skip", "spectral", ("skip_reach",)),
 )
 """Where a field has this value, these others mean nothing."""
 
@@ -178,7 +187,7 @@ def check_width(name: str, width: int, heads: int) -> None:
 def check_cutoff(name: str, cutoff: float | None) -> None:
     """A radius is in (0, pi], or left to the grid."""
     if cutoff is not None:
-        checks.number(name, cutoff, above=0, high=3.1415926536)
+        checks.radius(name, cutoff)
 
 
 def _plain(value: Any) -> Any:

@@ -6,7 +6,7 @@ from torch.utils.checkpoint import checkpoint
 from spherule.grids import Grid
 from spherule.models.base import Model
 from spherule.models.config import NetworkConfig
-from spherule.models.linear import Batches, LinearFit, fit_mix
+from spherule.models.least_squares import Batches, LinearFit, fit_mix
 from spherule.models.skip import Skip
 from spherule.nn.masks import call
 
@@ -42,14 +42,18 @@ class Network(Model):
         raise NotImplementedError
 
     def end_in(self, last: nn.Module) -> None:
-        """Beside a spectral skip, a network begins with nothing to add: its last layer is 0."""
-        if self.config.skip == "spectral":
+        """Beside a fitted skip, a network begins with nothing to add: its last layer is 0."""
+        if self.config.fitted_skip:
             for parameter in last.parameters():
                 nn.init.zeros_(parameter)
 
+    @property
+    def fitting_samples(self) -> int:
+        return 0 if self.skip.mix is None else self.skip.mix.fitting_samples
+
     def fit(self, batches: Batches) -> LinearFit | None:
-        """Fit a spectral skip; what it leaves of each channel becomes the scale of what the network
-        adds.
+        """Fit the skip's linear map; what it leaves of each channel becomes the scale of what the
+        network adds.
         """
         if self.skip.mix is None:
             return None

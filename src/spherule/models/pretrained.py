@@ -88,7 +88,7 @@ def _load_weights(model: nn.Module, path: Path) -> None:
 
 def _read(path: Path) -> dict[str, Any]:
     """What stands in `config.json`, in today's words."""
-    if not path.exists():
+    if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist: not a model directory")
     try:
         description = json.loads(path.read_text())

@@ -6,14 +6,14 @@ from torch import Tensor
 from spherule.distributed import Place, area_shares, summed
 from spherule.grids import Grid
 from spherule.models.config import NetworkConfig
-from spherule.nn import Harmonics, Placed, SpectralMix
+from spherule.nn import Harmonics, Placed, SpectralMix, ZonalMix
 
 
 class Skip(Placed):
     """The input, or a linear map of it, beside the branch; then truncation and means."""
 
     scale: Tensor
-    """Of the branch beside a spectral skip, (out_channels,): what the linear map leaves to do."""
+    """Of the branch beside a fitted skip, (out_channels,): what the linear map leaves to do."""
     weights: Tensor
 
     def __init__(
@@ -22,10 +22,13 @@ class Skip(Placed):
         super().__init__()
         self.kind, self.out_channels = config.skip, out_channels
         self.bandlimit, self.keep_mean = config.bandlimit, config.keep_mean
-        self.mix = self.truncate = None
-        if config.skip == "spectral":
+        self.mix: SpectralMix | ZonalMix | None = None
+        self.truncate: Harmonics | None = None
+        if config.fitted_skip:
             assert config.skip_lmax is not None
-            self.mix = SpectralMix(in_channels, out_channels, grid, config.skip_lmax)
+            sizes = (in_channels, out_channels, grid, config.skip_lmax)
+            zonal = config.skip == "zonal"
+            self.mix = ZonalMix(*sizes, reach=config.skip_reach) if zonal else SpectralMix(*sizes)
             self.register_buffer("scale", torch.ones(out_channels))
         elif config.bandlimit is not None:
             self.truncate = Harmonics(grid, config.bandlimit)

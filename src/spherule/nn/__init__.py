@@ -9,7 +9,7 @@ from spherule.nn.placed import Bound, Placed, place
 from spherule.nn.planar import PlainInstanceNorm, PlanarAttention, PlanarConv, PlanarResample
 from spherule.nn.projection import Projection
 from spherule.nn.resample import Resample
-from spherule.nn.spectral import ISHT, SHT, Harmonics, SpectralMix
+from spherule.nn.spectral import ISHT, SHT, Harmonics, SpectralMix, ZonalMix
 
 __all__ = [
     "ISHT",
@@ -34,5 +34,6 @@ __all__ = [
     "SpectralMix",
     "SphericalAttention",
     "SphericalInstanceNorm",
+    "ZonalMix",
     "place",
 ]

@@ -1,11 +1,13 @@
-"""Linear maps over channels in harmonics: one matrix a degree."""
+"""Transforms as layers, and linear maps of fields by their coefficients."""
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Complex, Float
 from torch import Tensor, nn
 
 from spherule import checks
 from spherule.distributed import Place, isht, sht, whole
+from spherule.distributed.transforms import own_orders
 from spherule.grids import Grid
 from spherule.nn.checks import flat_field, require_channels
 from spherule.nn.placed import Placed
@@ -130,15 +132,8 @@ def _require_present(name: str, x: Tensor) -> None:
         raise ValueError(f"{name} has {int(x.isnan().sum())} missing values; fill them first")
 
 
-class SpectralMix(Placed):
-    """For each degree up to `lmax` a matrix over channels, the same for all orders: the linear
-    maps of fields that commute with rotations. What is beyond `lmax` is dropped.
-
-    At first each output channel is the input channel of the same number.
-    """
-
-    weight: nn.Parameter
-    """(lmax + 1, out_channels, in_channels)"""
+class _Mix(Placed):
+    """A linear map of fields by their coefficients. What is beyond `lmax` is dropped."""
 
     @checks.arguments
     def __init__(self, in_channels: int, out_channels: int, grid: Grid, lmax: int) -> None:
@@ -146,8 +141,6 @@ class SpectralMix(Placed):
         self.in_channels = checks.integer("in_channels", in_channels, low=1)
         self.out_channels = checks.integer("out_channels", out_channels, low=1)
         self.harmonics = Harmonics(grid, lmax)
-        identity = torch.eye(out_channels, in_channels).repeat(self.harmonics.lmax + 1, 1, 1)
-        self.weight = nn.Parameter(identity)
 
     def forward(
         self,
@@ -160,12 +153,107 @@ class SpectralMix(Placed):
         if added is not None:
             flat_field(self, "added", added, self.out_channels, grid)
         coeffs = harmonics.analyze(x if added is None else torch.cat([x, added.to(x.dtype)], 1))
-        weight = self.weight[: harmonics.degree + 1].to(coeffs.dtype)
         with torch.autocast(x.device.type, enabled=False):
-            mixed = torch.einsum("loi,bilmc->bolmc", weight, coeffs[:, : self.in_channels])
+            mixed = self._mixed(coeffs[:, : self.in_channels])
         if added is not None:
             mixed = mixed + coeffs[:, self.in_channels :]
         return harmonics.synthesize(mixed).to(x.dtype)
 
+    def _mixed(self, coeffs: Tensor) -> Tensor:
+        """Of coefficients (batch, channels, degree, order, 2)."""
+        raise NotImplementedError
+
+    @property
+    def fitting_samples(self) -> int:
+        """How many samples the weights are found from; degrees have many orders each."""
+        return 64
+
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}"
+
+
+class SpectralMix(_Mix):
+    """For each degree up to `lmax` a matrix over channels, the same for all orders: the linear
+    maps of fields that commute with rotations. What is beyond `lmax` is dropped.
+
+    At first each output channel is the input channel of the same number.
+    """
+
+    weight: nn.Parameter
+    """(lmax + 1, out_channels, in_channels)"""
+
+    def __init__(self, in_channels: int, out_channels: int, grid: Grid, lmax: int) -> None:
+        super().__init__(in_channels, out_channels, grid, lmax)
+        identity = torch.eye(out_channels, in_channels).repeat(self.harmonics.lmax + 1, 1, 1)
+        self.weight = nn.Parameter(identity)
+
+    def _mixed(self, coeffs: Tensor) -> Tensor:
+        weight = self.weight[: self.harmonics.degree + 1].to(coeffs.dtype)
+        return torch.einsum("loi,bilmc->bolmc", weight, coeffs)
+
+
+class ZonalMix(_Mix):
+    """Linear maps of fields that commute with turns about the axis, as those of a rotating planet
+    do: for each degree and order a complex matrix over channels and the degrees within `reach`.
+
+    The weights are found by least squares (`models.fit_zonal`) and take no gradients. At first each
+    output channel is the input channel of the same number.
+    """
+
+    weight: nn.Parameter
+    """(pairs of degree and order, out_channels, in_channels, neighboring degrees, 2)"""
+    pairs: Tensor
+    """Which of them a rank has, and where they stand among its coefficients, (2, own pairs)."""
+
+    def __init__(
+        self, in_channels: int, out_channels: int, grid: Grid, lmax: int, *, reach: int = 3
+    ) -> None:
+        super().__init__(in_channels, out_channels, grid, lmax)
+        self.reach = checks.integer("reach", reach, low=0)
+        size = order_pairs(self.harmonics.lmax).shape[1]
+        weight = torch.zeros(size, out_channels, in_channels, 2 * reach + 1, 2)
+        weight[..., reach, 0] = torch.eye(out_channels, in_channels)
+        self.weight = nn.Parameter(weight, requires_grad=False)
+        self.place(grid)
+
+    def place(self, grid: Place) -> None:
+        super().place(grid)
+        degree = self.harmonics.degree
+        orders = own_orders(grid, degree)
+        degrees, order = order_pairs(degree)
+        own = torch.tensor([orders.index(m) if m in orders else -1 for m in order.tolist()])
+        there = (degrees * len(orders) + own)[own >= 0]
+        self.set_table("pairs", torch.stack([torch.nonzero(own >= 0)[:, 0], there]))
+
+    def _mixed(self, coeffs: Tensor) -> Tensor:
+        which, there = self.pairs
+        near = neighboring_degrees(coeffs, self.reach).flatten(2, 3).index_select(2, there)
+        weight = self.weight.index_select(0, which).to(coeffs.dtype)
+        real, imaginary = (
+            torch.einsum("poik,bipck->bopc", part, near) for part in weight.unbind(-1)
+        )
+        mixed = real + torch.stack([-imaginary[..., 1], imaginary[..., 0]], dim=-1)
+        size = coeffs.shape[2:4]
+        whole = coeffs.new_zeros(coeffs.shape[0], self.out_channels, size.numel(), 2)
+        return whole.index_copy(2, there, mixed).unflatten(2, size)
+
+    @property
+    def fitting_samples(self) -> int:
+        """Two dozen for each number that an equation has to find."""
+        return 24 * self.in_channels * (2 * self.reach + 1)
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, reach={self.reach}"
+
+
+def order_pairs(lmax: int) -> Tensor:
+    """Degrees and orders m <= l, (2, pairs), degree by degree."""
+    return torch.tril_indices(lmax + 1, lmax + 1)
+
+
+def neighboring_degrees(coeffs: Tensor, reach: int) -> Tensor:
+    """Beside each coefficient (..., degree, order, 2) those of its order within `reach` degrees,
+    as a last dimension; zeros beyond the ends.
+    """
+    ends = F.pad(coeffs, (0, 0, 0, 0, reach, reach))
+    return ends.unfold(-3, 2 * reach + 1, 1)

@@ -46,6 +46,8 @@ RECIPES: dict[str, Recipe] = {
         Recipe("swe/linear", titles.LINEAR, tables.linear_water),
         Recipe("swe/spectral-transformer-local", titles.SPECTRAL, tables.spectral_water),
         Recipe("swe/spectral-transformer-local-stable", titles.STABLE, tables.stable_water),
+        Recipe("swe/zonal-linear", titles.ZONAL_LINEAR, tables.zonal_linear_water),
+        Recipe("swe/zonal-transformer-local", titles.ZONAL, tables.zonal_water),
         Recipe("forecast/linear", titles.LINEAR, tables.linear_forecast),
         Recipe("forecast/spectral-transformer-local", titles.SPECTRAL, tables.spectral_forecast),
     )

@@ -1,7 +1,7 @@
 """The paper's tables: how each row is trained."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from spherule.models import (
     LinearConfig,
@@ -39,24 +39,36 @@ def _water(size: str) -> tuple[ShallowWaterTaskConfig, TrainingConfig]:
     return task, training
 
 
-def linear_water(size: str) -> RunConfig:
+def linear_water(size: str, reach: int | None = None) -> RunConfig:
     """Fitted to 64 samples, not trained."""
     task, training = _water(size)
     lmax: int = task.data.resolved()["lmax"]
-    return RunConfig(task, LinearConfig(lmax=lmax), replace(training, epochs=0))
+    return RunConfig(task, LinearConfig(lmax, reach), replace(training, epochs=0))
 
 
-def spectral_water(size: str) -> RunConfig:
+def zonal_linear_water(size: str) -> RunConfig:
+    """Fitted to 504 samples, for each order on its own: near the solver without what is
+    quadratic in it.
+    """
+    return linear_water(size, reach=3)
+
+
+def spectral_water(size: str, skip: Literal["spectral", "zonal"] = "spectral") -> RunConfig:
     """As many steps as the paper's. The network adds to a linear map, and the output has the data's
     truncation and means.
     """
     task, training = _water(size)
     lmax: int = task.data.resolved()["lmax"]
-    model = TransformerConfig(skip="spectral", skip_lmax=lmax, bandlimit=lmax, keep_mean=True)
+    model = TransformerConfig(skip=skip, skip_lmax=lmax, bandlimit=lmax, keep_mean=True)
     training = replace(
         training, batch=4, learning_rate=2e-3, schedule="cosine", clip=1.0, ema=0.995
     )
     return RunConfig(task, scaled(model, size), training)
+
+
+def zonal_water(size: str) -> RunConfig:
+    """The same, where the linear map knows that the sphere rotates."""
+    return spectral_water(size, skip="zonal")
 
 
 def stable_water(size: str) -> RunConfig:

@@ -23,7 +23,9 @@ ABLATION = {
     "ablation-6-local": "− global + local attention",
 }
 LINEAR = "Linear, a matrix a degree"
+ZONAL_LINEAR = "Linear, matrices a degree and order"
 SPECTRAL = "S² Transformer (local), spectral skip"
+ZONAL = "S² Transformer (local), zonal skip"
 STABLE = f"{SPECTRAL}, stable"
 
 TITLES: dict[str, str] = {
@@ -35,6 +37,7 @@ TITLES: dict[str, str] = {
         ("forecast", ROWS),
         ("swe", {"linear": LINEAR, "spectral-transformer-local": SPECTRAL}),
         ("swe", {"spectral-transformer-local-stable": STABLE}),
+        ("swe", {"zonal-linear": ZONAL_LINEAR, "zonal-transformer-local": ZONAL}),
         ("forecast", {"linear": LINEAR, "spectral-transformer-local": SPECTRAL}),
     )
     for key, title in rows.items()

@@ -24,9 +24,6 @@ from spherule.train.figures import Section
 from spherule.train.scene import Variable
 from spherule.train.task import Example, Log, Task, TaskConfig, Trained
 
-FITTED = 64
-"""Training samples that linear maps are fitted to."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class FieldConfig(TaskConfig):
@@ -74,8 +71,8 @@ class FieldConfig(TaskConfig):
         source: Source,
         target: Path,
         *,
-        device: torch.device,
         steps: int = 1,
+        device: torch.device,
         log: Log = print,
     ) -> None:
         """From a file of fields to one with the run's variables a lead later, or each of so many
@@ -147,17 +144,17 @@ class FieldTask(Task):
             state = torch.cat([state, fixed], dim=1)
         return state
 
-    def fitting_batches(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """One after the other: as many as there are, or `FITTED`, far enough apart to differ."""
-        count = FITTED if self.endless else min(FITTED, self.samples)
-        for number in range(0, count * self.fitting_stride, self.fitting_stride):
+    def fitting_batches(self, count: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """One after the other: as many as there are, or `count`, far enough apart to differ."""
+        stride = self.fitting_stride(count)
+        count = count if self.endless else min(count, self.samples)
+        for number in range(0, count * stride, stride):
             state, target, *_ = self.training[number]
             yield self.inputs(state[None]), target[None].nan_to_num(0.0)
 
-    @property
-    def fitting_stride(self) -> int:
-        """From one sample that models are fitted to, to the next."""
-        return 1 if self.endless else max(self.samples // FITTED, 1)
+    def fitting_stride(self, count: int) -> int:
+        """From one of so many samples that models are fitted to, to the next."""
+        return 1 if self.endless else max(self.samples // count, 1)
 
     def begin_step(self, seed: int, step: int, steps: int) -> None:
         """Draw how many leads this step follows its samples."""

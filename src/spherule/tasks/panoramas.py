@@ -87,17 +87,22 @@ class PanoramaConfig(TaskConfig):
         self,
         model: Model,
         metadata: dict[str, Any],
-        source: Path,
+        source: Any,
         target: Path,
         *,
+        steps: int = 1,
         device: torch.device,
         log: Log = print,
     ) -> None:
         """From a PNG or JPEG file to a PNG of the same size."""
+        if steps != 1:
+            raise ValueError(f"steps={steps}: {self.title.lower()} is no forecast; expected 1")
+        if not isinstance(source, str | Path):
+            raise TypeError(f"source: expected the path of an image, got a {type(source).__name__}")
         png = require("PIL.PngImagePlugin", "an image")
         if target.suffix.lower() != ".png":
             raise ValueError(f"output={str(target)!r}: expected a name that ends in .png")
-        rgb = read_panorama(source)
+        rgb = read_panorama(Path(source))
         statistics = PanoramaStatistics.from_json(metadata["statistics"])
         image = torch.tensor(_on_grid(rgb, model.grid) / 255, dtype=torch.float32)
         mean, std = _rgb(statistics)

@@ -13,7 +13,7 @@ from spherule.data import (
     Statistics,
 )
 from spherule.pde.shallow_water import UNITS, VARIABLES
-from spherule.tasks.fields import FITTED, FieldConfig, FieldTask
+from spherule.tasks.fields import FieldConfig, FieldTask
 from spherule.train.task import Log
 
 VALIDATION_SEED, TEST_SEED = 2**31 - 1, 2**31 - 2
@@ -76,7 +76,7 @@ class ShallowWaterTask(FieldTask):
             self.data, seed=seed, leads=config.most_leads, statistics=statistics
         )
         super().__init__(starts.grid, VARIABLES, UNITS, starts.statistics, config)
-        self.training, self._fitting_stride = starts, 1
+        self.training, self._windows = starts, 1
         if config.ages:
             aged = AgedShallowWater(
                 self.data,
@@ -85,8 +85,7 @@ class ShallowWaterTask(FieldTask):
                 statistics=self.statistics,
                 leads=config.most_leads,
             )
-            # Eight blocks of trajectories.
-            self.training, self._fitting_stride = aged, max(aged.windows * 8 // FITTED, 1)
+            self.training, self._windows = aged, aged.windows
         self.samples = config.samples
         self.validation_samples, self.test_samples = (
             config.validation_samples,
@@ -98,9 +97,9 @@ class ShallowWaterTask(FieldTask):
     def test_data(self) -> dict[str, Any]:
         return {"shallow water": self.data.resolved()}
 
-    @property
-    def fitting_stride(self) -> int:
-        return self._fitting_stride
+    def fitting_stride(self, count: int) -> int:
+        # Of old states, over eight blocks of trajectories.
+        return max(self._windows * 8 // count, 1) if self._windows > 1 else 1
 
     @property
     def data_lmax(self) -> int:

@@ -31,6 +31,8 @@ def read_json(path: Path, *keys: str) -> dict[str, Any]:
         values = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise FileNotFoundError(f"{path} does not exist") from None
+    except IsADirectoryError:
+        raise ValueError(f"{path}: expected a file, got a directory") from None
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not valid JSON: {error}") from error
     if not isinstance(values, dict):

@@ -4,6 +4,7 @@ Without torchrun there is one.
 
 import os
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -94,14 +95,17 @@ def wrapped(model: nn.Module, device: torch.device) -> nn.Module:
     """The model, with gradients averaged over ranks where there are several. All ranks start from
     the same weights, and what else a model holds may be a rank's own.
     """
-    if not dist.is_initialized():
+    if not dist.is_initialized() or not any(p.requires_grad for p in model.parameters()):
         return model
-    return DistributedDataParallel(
-        model,
-        device_ids=[device] if device.type == "cuda" else None,
-        broadcast_buffers=False,
-        init_sync=False,
-    )
+    with warnings.catch_warnings():
+        # torch's word on a successor that does not do the same.
+        warnings.filterwarnings("ignore", "`broadcast_buffers`", FutureWarning)
+        return DistributedDataParallel(
+            model,
+            device_ids=[device] if device.type == "cuda" else None,
+            broadcast_buffers=False,
+            init_sync=False,
+        )
 
 
 def mean(value: float, device: torch.device) -> float:

@@ -63,13 +63,16 @@ class TaskConfig(ABC):
         self,
         model: Model,
         metadata: dict[str, Any],
-        source: Path,
+        source: Any,
         target: Path,
         *,
+        steps: int = 1,
         device: torch.device,
         log: Log = print,
     ) -> None:
-        """Apply a trained model to a user's file, without the data that it was trained on."""
+        """Apply a trained model to a user's file, without the data that it was trained on; a
+        forecast goes on from what it predicts for so many steps.
+        """
         raise ValueError(f"{self.title} has no predictions of files")
 
 
@@ -141,8 +144,10 @@ class Task(ABC):
         schedules: a function of these numbers, so that a resumed run goes on bit by bit.
         """
 
-    def fitting_batches(self) -> Iterable[Any]:
-        """Training samples (input, target, ...) for what models find by least squares."""
+    def fitting_batches(self, count: int) -> Iterable[Any]:
+        """So many training samples (input, target, ...), or all, for what models find by least
+        squares.
+        """
         return ()
 
     @abstractmethod
