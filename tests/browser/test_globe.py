@@ -103,6 +103,21 @@ def test_pixels_have_the_color_of_the_value_under_them(show, name: str) -> None:
         assert np.abs(color_at(page, x + dx * side, y + dy * side) - wanted).max() <= 4
 
 
+@pytest.mark.parametrize("width", [900, 1140])
+def test_the_sphere_has_no_holes(show, width: int) -> None:
+    grid = Grid.gauss(16, 32)
+    ones = Variable("u", grid, {"file": np.ones(grid.shape)}, limits=(0.0, 1.0))
+    page = show(Globe("", [ones]), viewport={"width": width, "height": 760})
+    page.get_by_label("lines").uncheck()
+    settle(page)
+    shot = page.locator(".globe-stage canvas").first.screenshot()
+    picture = np.asarray(Image.open(io.BytesIO(shot)).convert("RGB")).astype(int)
+    y, x = np.indices(picture.shape[:2])
+    center = np.array(picture.shape[:2]) / 2
+    on_sphere = np.hypot(y - center[0], x - center[1]) < 0.46 * min(picture.shape[:2])
+    assert np.ptp(picture[on_sphere], axis=0).max() <= 2
+
+
 def test_the_globe_follows_the_pointer(show) -> None:
     page = show(forecast(Grid.gauss(32, 64)))
     x, y, side = middle(page)

@@ -5,11 +5,17 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from spherule import Grid
+from spherule.report import figures
+from spherule.report.figures import draw_sections
 from spherule.report.page import write_report
 from spherule.report.table import results_table
 from spherule.runs import train
+from spherule.train.figures import Bars, Folded, Section
+from spherule.train.scene import Frames, Globe, Variable
 from tests.tiny import TINY, silent, tiny
 
 
@@ -70,3 +76,33 @@ def test_every_run_of_many_has_a_look_of_its_own() -> None:
 
     looks = [tuple(map(str, run_style(k).values())) for k in range(30)]
     assert len(set(looks)) == 30
+
+
+def test_globes_share_what_pictures_leave_of_a_page() -> None:
+    grid, frames = Grid.gauss(48, 96), 90
+    noise = np.random.default_rng(0).standard_normal((frames, *grid.shape))
+    large, small = (
+        Globe(name, [Variable("u", grid, {"file": u})], Frames.hours(range(len(u))))
+        for name, u in (("large", noise), ("small", noise[:2]))
+    )
+    bars = Bars(["a", "b"], {"model": np.array([0.5, 0.7])}, "score")
+    parts = [Section("Globes", "", [small, large]), Section("Bars", "", [bars])]
+    alone = len("".join(draw_sections([Section("", "", [small])], room=3_000_000)))
+    for room in (600_000, 800_000):
+        drawn = draw_sections(parts, room=room)
+        assert 0.6 * room < sum(map(len, drawn)) < room
+        # What the first does not need is the second's.
+        assert len(drawn[0]) > 1.5 * alone
+        assert "frames is shown, of 90" in drawn[0]
+
+
+def test_what_is_folded_away_has_an_end(monkeypatch) -> None:
+    bars = Bars(["a", "b"], {"model": np.array([0.5, 0.7])}, "score")
+    part = Section("", "", [Folded("More", [bars] * 5)])
+    (whole,) = draw_sections([part], room=3_000_000)
+    assert whole.count("<figure>") == 5
+    assert "left out" not in whole
+    monkeypatch.setattr(figures, "FOLDED", len(whole) // 4)
+    (cut,) = draw_sections([part], room=3_000_000)
+    assert cut.count("<figure>") == 2
+    assert "3 more are left out" in cut

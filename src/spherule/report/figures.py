@@ -1,6 +1,7 @@
 """How each figure that a task hands over is drawn, as markup for a page."""
 
 import html
+from collections.abc import Sequence
 from functools import singledispatch
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 
 from spherule.report.curves import legend_below, panels_of
 from spherule.report.globe import globe_section
-from spherule.report.globe.payload import SLIGHT
+from spherule.report.globe.payload import ROOM, SLIGHT
 from spherule.report.maps import Projection, draw_map, smooth
 from spherule.report.style import embedded, logarithmic, pyplot, run_style, section
 from spherule.train.figures import (
@@ -30,9 +31,23 @@ VIEWS: tuple[tuple[Projection, tuple[float, float], str], ...] = (
 )
 
 
-def draw_section(part: Section) -> str:
-    """A section of a page with its figures."""
-    return section(part.title, html.escape(part.text), *(draw(f) for f in part.figures))
+FOLDED = 1_000_000
+"""Bytes of what is folded away; what would be beyond is left out."""
+
+
+def draw_sections(parts: Sequence[Section], *, room: int) -> list[str]:
+    """Sections of a page with their figures; globes share what pictures leave of so many bytes."""
+    figures = [figure for part in parts for figure in part.figures]
+    drawn = {id(figure): draw(figure) for figure in figures if not isinstance(figure, Globe)}
+    globes = [figure for figure in figures if isinstance(figure, Globe)]
+    left = room - sum(map(len, drawn.values()))
+    for count, globe in zip(range(len(globes), 0, -1), globes, strict=True):
+        drawn[id(globe)] = globe_section(globe, room=min(left // count, ROOM))
+        left -= len(drawn[id(globe)])
+    return [
+        section(part.title, html.escape(part.text), *(drawn[id(f)] for f in part.figures))
+        for part in parts
+    ]
 
 
 @singledispatch
@@ -43,13 +58,14 @@ def draw(figure: Figure) -> str:
 
 @draw.register
 def _(figure: Folded) -> str:
-    inner = "".join(draw(f) for f in figure.figures)
+    inner, shown = "", 0
+    for inside in figure.figures:
+        if len(inner) > FOLDED:
+            break
+        inner, shown = inner + draw(inside), shown + 1
+    if left_out := len(figure.figures) - shown:
+        inner += f"<p class=note>{left_out} more are left out: the page stays small.</p>"
     return f"<details><summary>{html.escape(figure.summary)}</summary>{inner}</details>"
-
-
-@draw.register
-def _(figure: Globe) -> str:
-    return globe_section(figure)
 
 
 @draw.register

@@ -11,7 +11,7 @@ import torch
 import spherule
 from spherule.recipes.command import train_command
 from spherule.report.curves import draw_losses
-from spherule.report.figures import draw_section
+from spherule.report.figures import draw_sections
 from spherule.report.score_table import markup
 from spherule.report.style import page, section
 from spherule.report.table import results_table
@@ -21,6 +21,9 @@ from spherule.train.figures import Section
 from spherule.train.files import write_whole
 from spherule.train.ranks import choose_device
 from spherule.train.task import Log, Trained
+
+LARGEST = 3_900_000
+"""Bytes of a page; more, and it opens slowly and does not fit into a mail."""
 
 
 def write_report(
@@ -47,7 +50,7 @@ def write_report(
     heading = runs[0].config.task.title
     grids = dict.fromkeys(trained.task.grid.name for trained in models)
     journals = [run.directory.records() for run in runs]
-    body = [
+    before = [
         f"<h1>{html.escape(heading)}</h1>",
         f'<p class="lead">{html.escape(" · ".join(titles))}, trained and measured on '
         f"{html.escape(' and '.join(grids))}.</p>",
@@ -56,7 +59,8 @@ def write_report(
         ),
         *_scores(titles, runs, device, log),
         section("Training", "", draw_losses(titles, journals)),
-        *(draw_section(part) for part in (*models[0].task.sections(models), *more)),
+    ]
+    after = [
         section(
             "How it was made",
             "",
@@ -65,8 +69,11 @@ def write_report(
         f"<footer>spherule {spherule.__version__}, torch {torch.__version__}, "
         f"python {platform.python_version()}, {torch.get_num_threads()} threads.</footer>",
     ]
+    room = LARGEST - sum(map(len, before + after))
+    parts = draw_sections([*models[0].task.sections(models), *more], room=room)
+    body = "\n".join(before + parts + after)
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(out, page(heading, "\n".join(body)) + "\n")
+    write_whole(out, page(heading, body) + "\n")
 
 
 def _scores(titles: Sequence[str], runs: Sequence[Run], device: str, log: Log) -> list[str]:

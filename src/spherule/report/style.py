@@ -89,7 +89,7 @@ def embedded(figure: "Figure", description: str, *, vector: bool = False, dpi: i
     if vector:
         figure.savefig(data, format="svg", metadata={"Date": None})
     else:
-        figure.savefig(data, format="webp", dpi=dpi, pil_kwargs={"quality": 88})
+        figure.savefig(data, format="webp", dpi=dpi, pil_kwargs={"quality": 80})
     plt.close(figure)
     media = "svg+xml" if vector else "webp"
     text = base64.b64encode(data.getvalue()).decode()

@@ -1,4 +1,4 @@
-"""Fields to turn and touch in a browser: one page, one shader, any ring grid.
+"""Fields to turn and touch in a browser: one page, any ring grid.
 
 The page holds the rings of a grid themselves, not a picture of them: its shader finds the four
 points around a place as `ops.resample` does, so that what is drawn and what is read under the

@@ -13,8 +13,10 @@ from spherule.grids import Grid
 from spherule.ops import resample
 
 MISSING = 65535
-FINE, COARSE = 65534, 4094
-"""Steps from the least value of a field to the largest: 16 bits, or 12 where 16 are too many."""
+STEPS = (65534, 4094, 1022)
+"""Steps from the least value of a field to the largest: 16 bits, or 12 or 10 where 16 are too
+many. The last are right to a thousandth still.
+"""
 POLE = 1e-9
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from spherule.report.globe.colors import color_maps
-from spherule.report.globe.payload import START, make_payload
+from spherule.report.globe.payload import ROOM, START, make_payload
 from spherule.report.globe.still import png, still
 from spherule.train.scene import Globe
 
@@ -29,11 +29,13 @@ def write_globe(path: Path, globe: Globe) -> None:
     os.replace(new, path)
 
 
-def globe_section(globe: Globe) -> str:
-    """Markup for any page: the globe with its style, its script and its data."""
-    payload = make_payload(globe)
+def globe_section(globe: Globe, *, room: int = ROOM) -> str:
+    """Markup for any page: the globe with its style, its script and its data, in about so many
+    bytes.
+    """
+    payload = make_payload(globe, room=room)
     picture = base64.b64encode(_still(globe, payload)).decode()
-    payload["shader"] = _template("sphere.glsl")
+    payload["shaders"] = {name: _template(f"{name}.glsl") for name in ("places", "sphere")}
     # Nothing in the data may end the element that holds it.
     data = json.dumps(payload, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
     script = "\n".join(_template(name) for name in SCRIPTS)

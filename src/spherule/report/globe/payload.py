@@ -16,8 +16,12 @@ from spherule.report.globe import encode
 from spherule.report.globe.colors import color_maps
 from spherule.train.scene import Globe, Image, Variable
 
-BUDGET = 2_400_000
-"""Bytes of deflated values; as base64 they take a third more. Pages stay below 4 MB."""
+ROOM = 3_400_000
+"""Bytes of a globe, so that pages stay below 4 MB."""
+AROUND = 200_000
+"""Bytes of it that are no values: script, still picture, coasts."""
+LEAST = 100_000
+"""Bytes of deflated values that a globe gets on the fullest page."""
 FEWEST = 24
 """Frames that are kept before fields are put on a coarser grid."""
 TYPICAL = 0.8
@@ -77,17 +81,18 @@ class Stored:
         return total
 
 
-def make_payload(globe: Globe) -> dict[str, Any]:
+def make_payload(globe: Globe, *, room: int = ROOM) -> dict[str, Any]:
     """The globe as plain values for JSON."""
-    globe, notes = _on_fitting_grids(globe)
+    frames = len(globe.frames.labels)
+    # As base64, deflated values take a third more.
+    budget = max(0.75 * (room - AROUND) - _photograph_cost(globe.image) * frames, LEAST)
+    globe, notes = _on_fitting_grids(globe, budget)
     stored = [Stored.of(variable) for variable in globe.variables]
-    steps, stride = _thinning(stored, len(globe.frames.labels))
+    steps, stride = _thinning(stored, frames, budget)
     if stride > 1:
-        notes.append(
-            f"One of {stride} frames is shown, of {len(globe.frames.labels)}: the page stays small."
-        )
+        notes.append(f"One of {stride} frames is shown, of {frames}: the page stays small.")
     notes.append(
-        f"Values are quantized to {16 if steps == encode.FINE else 12} bits: right to "
+        f"Values are quantized to {steps.bit_length()} bits: right to "
         f"1/{2 * steps} of the range of each field. Between grid points they are interpolated."
     )
     grids: dict[Grid, int] = {}
@@ -105,14 +110,13 @@ def make_payload(globe: Globe) -> dict[str, Any]:
                 "sources": each.sources,
             }
         )
-    frames = globe.frames.every(stride)
     return {
         "title": globe.title,
         "notes": [*globe.notes, *notes],
         "inside": globe.inside,
         "coast": coastline_numbers() if globe.earth else None,
         "start": (0.0, 0.0) if globe.inside else START,
-        "frames": dataclasses.asdict(frames),
+        "frames": dataclasses.asdict(globe.frames.every(stride)),
         "colors": {n: base64.b64encode(t.tobytes()).decode() for n, t in color_maps().items()},
         "variables": variables,
         "image": None if globe.image is None else _photograph(globe.image, stride, grids),
@@ -120,10 +124,10 @@ def make_payload(globe: Globe) -> dict[str, Any]:
     }
 
 
-def _on_fitting_grids(globe: Globe) -> tuple[Globe, list[str]]:
+def _on_fitting_grids(globe: Globe, budget: float) -> tuple[Globe, list[str]]:
     """The globe with fields on coarser grids where even a few frames would be too many bytes."""
     fields = sum(len(v.sources) for v in globe.variables)
-    points = BUDGET / (TYPICAL * fields * min(FEWEST, len(globe.frames.labels)))
+    points = budget / (TYPICAL * fields * min(FEWEST, len(globe.frames.labels)))
     rings = max(int(math.sqrt(points / 2)), 16)
     variables, notes = [], []
     for v in globe.variables:
@@ -140,13 +144,13 @@ def _on_fitting_grids(globe: Globe) -> tuple[Globe, list[str]]:
     return dataclasses.replace(globe, variables=variables), notes
 
 
-def _thinning(stored: list[Stored], frames: int) -> tuple[int, int]:
+def _thinning(stored: list[Stored], frames: int, budget: float) -> tuple[int, int]:
     """How many steps a code has, and which frames are kept: as many as fit."""
-    for steps in (encode.FINE, encode.COARSE):
+    for steps in encode.STEPS:
         cost = sum(each.cost(steps, frames) for each in stored)
-        if cost <= BUDGET:
+        if cost <= budget:
             return steps, 1
-    return steps, math.ceil(cost / BUDGET)
+    return steps, math.ceil(cost / budget)
 
 
 def _source(name: str, of: list[int], colors: dict[str, Any]) -> dict[str, Any]:
@@ -176,14 +180,20 @@ def _error_colors(errors: list[NDArray]) -> dict[str, Any]:
 
 def _photograph(image: Image, stride: int, grids: dict[Grid, int]) -> dict[str, Any]:
     """Red, green and blue one after the other, frame by frame."""
-    grid = image.grid
-    planes = np.moveaxis(image.rgb[::stride], -1, 1).reshape(-1, 3, grid.size)
-    frames = [np.rint(encode.close(p.astype(np.float64), grid)).astype(np.uint8) for p in planes]
-    data = np.stack(frames)
-    # Modulo 2^8: nothing is lost.
-    differences = np.diff(data, axis=-1, prepend=np.uint8(0))
     return {
-        "grid": grids.setdefault(grid, len(grids)),
-        "frames": len(data),
-        "data": base64.b64encode(zlib.compress(differences.tobytes(), 6)).decode(),
+        "grid": grids.setdefault(image.grid, len(grids)),
+        "frames": len(image.rgb[::stride]),
+        "data": base64.b64encode(_pack_photograph(image, image.rgb[::stride])).decode(),
     }
+
+
+def _photograph_cost(image: Image | None) -> int:
+    """Bytes of a frame."""
+    return 0 if image is None else len(_pack_photograph(image, image.rgb[:1]))
+
+
+def _pack_photograph(image: Image, rgb: NDArray[np.uint8]) -> bytes:
+    planes = np.moveaxis(rgb, -1, 1).reshape(-1, 3, image.grid.size).astype(np.float64)
+    closed = np.stack([np.rint(encode.close(p, image.grid)).astype(np.uint8) for p in planes])
+    # Modulo 2^8: nothing is lost.
+    return zlib.compress(np.diff(closed, axis=-1, prepend=np.uint8(0)).tobytes(), 6)

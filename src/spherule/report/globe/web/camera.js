@@ -75,4 +75,13 @@ class Camera {
     const [px, py, pz] = direction.map((part, i) => reach * part + this.distance * toward[i]);
     return [Math.atan2(Math.hypot(px, py), pz), Math.atan2(py, px)];
   }
+  // Where in the picture (from the middle, up) a place is seen from outside, or null behind the rim.
+  show(place, side) {
+    const { east, north, toward } = this.frame;
+    const along = (axis) => axis.reduce((sum, part, i) => sum + part * place[i], 0);
+    const nearer = along(toward);
+    if (nearer < 1 / this.distance) return null;
+    const scale = this.focal(side) / (this.distance - nearer);
+    return [scale * along(east), scale * along(north)];
+  }
 }

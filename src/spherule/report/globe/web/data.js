@@ -56,6 +56,14 @@ class Rings {
     return found;
   }
 
+  // Beside the value of each point, at even places, that of the next to the east.
+  pair(values) {
+    for (let point = 1; point < this.size; point++) values[2 * point - 1] = values[2 * point];
+    for (let ring = 0; ring < this.count; ring++) {
+      values[2 * (this.start[ring] + this.nphi[ring]) - 1] = values[2 * this.start[ring]];
+    }
+  }
+
   // Colatitude and longitude of a point.
   place(point) {
     let ring = this.count - 1;
@@ -140,13 +148,24 @@ class Source {
     return present >= PRESENT ? sum / present : NaN;
   }
 
-  // What the shader draws: 0 at the lower end of the color map, 1 at the upper; classes by number.
+  // What the shader draws, of each point and of the next to the east: 0 at the lower end of the
+  // color map, 1 at the upper; classes by number.
   heights(frame, into) {
+    const { size } = this.rings;
     const [low, high] = this.variable.classes.length ? [0, 1] : this.limits;
-    for (let point = 0; point < this.rings.size; point++) {
-      const height = (this.at(frame, point) - low) / (high - low);
-      into[point] = Number.isNaN(height) ? Sphere.MISSING : Math.max(-99, Math.min(height, 99));
+    const parts = this.fields.map(({ codes, offset, scale, frames }) => {
+      const first = Math.min(frame, frames - 1) * size;
+      return { codes: codes.subarray(first, first + size), offset, scale };
+    });
+    for (let point = 0; point < size; point++) {
+      let value = 0;
+      for (const { codes, offset, scale } of parts) {
+        value += codes[point] === MISSING ? NaN : offset + scale * codes[point];
+      }
+      const height = (value - low) / (high - low);
+      into[2 * point] = Number.isNaN(height) ? Sphere.MISSING : Math.max(-99, Math.min(height, 99));
     }
+    this.rings.pair(into);
   }
 
   // Extremes with their places, the mean by area, and the share of the sphere without a value.
@@ -204,12 +223,15 @@ class Photograph {
     this.data = null;
   }
 
+  // What the shader draws, of each point and of the next to the east: red, green and blue as bytes.
   pixels(frame, into) {
     const { size } = this.rings;
-    const first = Math.min(frame, this.frames - 1) * 3 * size;
+    const red = Math.min(frame, this.frames - 1) * 3 * size;
+    const [green, blue] = [red + size, red + 2 * size];
+    const { bytes } = this;
     for (let point = 0; point < size; point++) {
-      for (let c = 0; c < 3; c++) into[4 * point + c] = this.bytes[first + c * size + point];
-      into[4 * point + 3] = 255;
+      into[2 * point] = bytes[red + point] | (bytes[green + point] << 8) | (bytes[blue + point] << 16);
     }
+    this.rings.pair(into);
   }
 }

@@ -4,6 +4,9 @@ class SpheruleGlobe extends HTMLElement {
   static SLOW = 32; // milliseconds from one picture to the next
   static DULLEST = 0.45; // pixels, of those that a side has, that are drawn in motion at least
   static REST = 250; // milliseconds without motion
+  // Milliseconds for which words stand while frames play: nobody reads faster, and they cost a
+  // browser without a GPU as much as the picture.
+  static READ = 200;
   static made = 0;
 
   async connectedCallback() {
@@ -17,7 +20,7 @@ class SpheruleGlobe extends HTMLElement {
     this.key = `globe-${SpheruleGlobe.made++}`;
     this.camera = new Camera(page.start, page.inside);
     this.frames = page.frames;
-    this.shader = page.shader;
+    this.shaders = page.shaders;
     this.coast = page.coast;
     this.photograph = null;
     this.drawn = 0; // pictures so far
@@ -79,6 +82,8 @@ class SpheruleGlobe extends HTMLElement {
   }
 
   say() {
+    this.said = performance.now();
+    this.controls.say();
     const place = this.pointing?.see();
     for (const pane of this.panes) pane.read(this.pointing ? place : pane.see());
   }
@@ -134,15 +139,9 @@ class SpheruleGlobe extends HTMLElement {
     this.go(nearness.indexOf(Math.max(...nearness)));
   }
 
-  // Where the frame's place is, as a unit vector.
-  get marker() {
-    return this.frames.places.length ? toward(...this.frames.places[this.frame]) : null;
-  }
-
   go(frame) {
     const count = this.frames.labels.length;
     this.frame = (frame + count) % count;
-    this.controls.say();
     this.move();
   }
 
@@ -174,7 +173,7 @@ class SpheruleGlobe extends HTMLElement {
     requestAnimationFrame((now) => {
       this.requested = false;
       for (const pane of this.panes) if (!pane.element.hidden) pane.draw();
-      this.say();
+      if (!this.playing || now - this.said > SpheruleGlobe.READ) this.say();
       this.drawn++;
       if (this.moving) requestAnimationFrame((later) => this.pace(later - now));
     });

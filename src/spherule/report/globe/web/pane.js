@@ -42,11 +42,22 @@ function inWords(theta, phi) {
   return `${parallel}, ${Math.abs(longitude).toFixed(1)}° ${longitude < 0 ? "W" : "E"}`;
 }
 
+// Red, green and blue, from 0 to 1, of what an element stands on.
+function behind(element) {
+  for (let below = element; below; below = below.parentElement) {
+    // Out of the page, an element has no color at all.
+    const color = getComputedStyle(below).backgroundColor.match(/[\d.]+/g) || [0, 0, 0, 0];
+    const [red, green, blue, alpha = 1] = color;
+    if (+alpha > 0) return [red / 255, green / 255, blue / 255];
+  }
+  return [1, 1, 1];
+}
+
 class Pane {
   static SHARPEST = 2; // pixels of the screen in one of the page: more cost time and are not seen
 
   constructor(globe, number) {
-    Object.assign(this, { globe, number, pointer: null, frame: -1 });
+    Object.assign(this, { globe, number, pointer: null, frame: -1, pixel: 1, sky: [1, 1, 1] });
     const side = ["left", "right"][number];
     const choice = (label) => make("select", { "aria-label": `${label}, ${side} globe` });
     this.variableChoice = choice("Variable");
@@ -57,6 +68,7 @@ class Pane {
       "aria-roledescription": "globe",
       "aria-describedby": `${globe.key}-keys ${globe.key}-summary-${number}`,
     });
+    this.marker = make("i", { class: "globe-marker", hidden: "" });
     this.readout = make("output", { class: "globe-readout" });
     this.bar = make("div", { class: "globe-bar" });
     this.summary = make("p", {
@@ -73,7 +85,7 @@ class Pane {
         make("label", {}, this.variableChoice),
         make("label", {}, this.sourceChoice),
       ),
-      make("div", { class: "globe-stage" }, this.canvas),
+      make("div", { class: "globe-stage" }, this.canvas, this.marker),
       this.readout,
       this.bar,
       this.summary,
@@ -93,7 +105,7 @@ class Pane {
 
   // False where there is no WebGL2.
   start() {
-    this.sphere = Sphere.on(this.canvas, this.globe.shader);
+    this.sphere = Sphere.on(this.canvas, this.globe.shaders);
     if (this.sphere && this.globe.coast) this.sphere.setCoast(this.globe.coast);
     if (this.sphere && this.globe.photograph) this.sphere.setPhotograph(this.globe.photograph);
     if (this.sphere && this.source) this.show(this.source);
@@ -130,6 +142,7 @@ class Pane {
   resize() {
     const { moving, sharpness } = this.globe;
     this.pixel = Math.min(window.devicePixelRatio || 1, Pane.SHARPEST) * (moving ? sharpness : 1);
+    this.sky = behind(this.canvas);
     const { clientWidth, clientHeight } = this.canvas;
     this.canvas.width = Math.max(1, Math.round(clientWidth * this.pixel));
     this.canvas.height = Math.max(1, Math.round(clientHeight * this.pixel));
@@ -146,10 +159,20 @@ class Pane {
     }
     this.sphere.draw(globe.camera, {
       graticule: globe.graticule ? (globe.camera.zoom > 3 ? 10 : 30) : 0,
-      marker: globe.marker,
       opacity: globe.opacity,
       pixel: this.pixel,
+      sky: this.sky,
     });
+    if (globe.frames.places.length) this.mark(toward(...globe.frames.places[globe.frame]));
+  }
+
+  mark(place) {
+    const { clientWidth, clientHeight } = this.canvas;
+    const at = this.globe.camera.show(place, Math.min(clientWidth, clientHeight));
+    this.marker.hidden = !at;
+    if (!at) return;
+    this.marker.style.left = `${clientWidth / 2 + at[0]}px`;
+    this.marker.style.top = `${clientHeight / 2 - at[1]}px`;
   }
 
   // Colatitude and longitude at a point of the page, by default in the middle of the picture.
