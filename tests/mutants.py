@@ -5,13 +5,15 @@
 Each mutant is the tree with one token of one line changed: an operator, a comparison, a constant,
 a `not` that is dropped. In a copy of the tree it runs the tests that know its file best; those of
 csrc are built first. What survives is a test that is missing, or a line that is. Results are kept
-in build/mutants: what was killed is not tried again while its file is the same, so a run may be
-stopped at any time and goes on where it was.
+in build/mutants: a mutant is not tried again while its file is the same and, where it survived, its
+tests are; so a run may be stopped at any time and goes on where it was.
 """
 
 import argparse
 import contextlib
 import hashlib
+import importlib
+import inspect
 import io
 import json
 import os
@@ -69,10 +71,17 @@ PACKAGES += ["train", "tasks", "runs", "csrc"]
 NATIVE = ["native/test_library", "ops/test_neighborhood_attention", "ops/test_free_rings"]
 NATIVE += ["ops/test_disco", "ops/test_arguments"]
 FILES = 8  # of tests for a mutant
-TEST_SECONDS, SECONDS = 240, 480
-"""A test that takes so long hangs: the mutant is killed. One that is alive at the end survives."""
+TEST_SECONDS, SECONDS, WAITED = 60, 90, 600
+"""A test that computes so long, or waits so long, hangs: the mutant is killed. One that is alive
+at the end survives.
+"""
 COMPILE = ["-std=gnu++17", "-O1", "-fopenmp", "-fPIC", "-fno-math-errno", "-fno-exceptions"]
 COMPILE += ["-fno-rtti", "-w", "-fvisibility=hidden", "-DSPHERULE_ISA=baseline"]
+
+
+# What takes long is imported once, before the forks.
+SLOW_IMPORTS = ["matplotlib.pyplot", "scipy.special", "torch._dynamo", "beartype", "jaxtyping"]
+SLOW_IMPORTS += ["hypothesis.extra.numpy", "xarray", "zarr", "healpy", "ducc0", "xdist.plugin"]
 
 
 class Mutant(NamedTuple):
@@ -174,19 +183,27 @@ class Tree:
         shutil.copytree(ROOT, directory, ignore=leave, symlinks=True)
         for library in (directory / SOURCE).glob("_spherule*"):
             library.unlink()
-        self.build(sorted((directory / SOURCE / "csrc").glob("*.cpp")))
+        (directory / "build").mkdir()
+        self.library = directory / SOURCE / "_spherule.so"
+        csrc = sorted((directory / SOURCE / "csrc").iterdir())
+        digest = hashlib.sha256(b"".join(path.read_bytes() for path in csrc)).hexdigest()[:12]
+        self.objects = directory.parent / f"objects-{digest}"
+        if not (self.objects / self.library.name).exists():
+            if not self.build([path for path in csrc if path.suffix == ".cpp"], self.objects):
+                raise RuntimeError("the native library can't be built")
+            self.library.rename(self.objects / self.library.name)
+        shutil.copy(self.objects / self.library.name, self.library)
 
-    def build(self, sources: list[Path]) -> bool:
+    def build(self, sources: list[Path], objects: Path) -> bool:
         """The native library, of which these files are compiled anew; whether they could be."""
-        objects = self.directory / "build"
         objects.mkdir(exist_ok=True)
         for source in sources:
             out = objects / f"{source.stem}.o"
             if subprocess.run(["c++", *COMPILE, "-c", source, "-o", out], **SILENT).returncode:
                 return False
-        library = self.directory / SOURCE / "_spherule.so"
-        library.unlink(missing_ok=True)
-        link = ["c++", "-shared", "-fopenmp", *objects.glob("*.o"), "-o", library]
+        linked = {o.name: o for place in (self.objects, objects) for o in place.glob("*.o")}
+        link = ["c++", "-shared", "-fopenmp", *linked.values(), "-o", self.library]
+        self.library.unlink(missing_ok=True)
         return not subprocess.run(link, **SILENT).returncode
 
     def users(self, path: Path) -> list[Path]:
@@ -199,31 +216,35 @@ class Tree:
         return [s for s, files in zip(sources, needed, strict=True) if f"/{path.name}" in files]
 
     def kills(self, mutant: Mutant) -> bool:
-        tests = tests_of(self.directory, mutant.path)
-        while (failed := self.with_mutant(mutant, tests)) is not None:
-            if self.is_sound(failed):
-                return True
-        return False
+        while True:
+            # A file of tests that can't be collected at all would be the answer for ever.
+            listed = tests_of(self.directory, mutant.path)
+            tests = [test for test in listed if self.sound.get(test, True)]
+            failed = self.with_mutant(mutant, tests)
+            if failed is None or self.is_sound(failed):
+                return failed is not None
 
     def with_mutant(self, mutant: Mutant, tests: list[str]) -> str | None:
         """The first test that fails."""
-        place = self.directory / mutant.path
+        place, objects = self.directory / mutant.path, self.directory / "build" / "mutant"
         original = place.read_text()
         stale = [] if mutant.path.suffix == ".py" else self.users(mutant.path)
         try:
             place.write_text(mutant.text(original))
-            if stale and not self.build(stale):
+            if stale and not self.build(stale, objects):
                 return ""
-            return self.failing(tests)
+            return self.failing(tests, around(original, mutant.line))
         finally:
             place.write_text(original)
             if stale:
-                self.build(stale)
+                shutil.rmtree(objects)
+                shutil.copy(self.objects / self.library.name, self.library)
 
-    def failing(self, tests: list[str]) -> str | None:
+    def failing(self, tests: list[str], name: str = "") -> str | None:
         """The first test that fails, if any does; "" where the process ended or a test hung.
 
-        They run in a fork of this process, which has everything but the package imported.
+        They run in a fork of this process, which has everything but the package imported; first
+        those that speak of a name.
         """
         log = self.directory / "build" / "tests.log"
         child = os.fork()
@@ -231,7 +252,7 @@ class Tree:
             code = 1
             try:
                 left_out = [test for test, sound in self.sound.items() if not sound]
-                code = run_tests(self.directory, tests, left_out, log)
+                code = run_tests(self.directory, tests, left_out, log, name)
             except BaseException:
                 traceback.print_exc()
             finally:
@@ -261,21 +282,35 @@ class Tree:
 SILENT: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
-class Limits:
-    """A plugin of pytest: a test that hangs ends the process, and no test starts late."""
+def around(text: str, line: int) -> str:
+    """The function or class that a line of Python is in."""
+    above = re.findall(r"^\s*(?:def|class) (\w+)", "\n".join(text.splitlines()[:line]), re.M)
+    return above[-1] if above else ""
 
-    def __init__(self) -> None:
-        self.end = time.monotonic() + SECONDS
+
+class Limits:
+    """A plugin of pytest: tests that speak of `name` come first, one that hangs ends the process,
+    and none starts late.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.end = time.process_time() + SECONDS
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        said = {i: re.search(rf"\b{self.name}\b", inspect.getsource(i.function)) for i in items}
+        items.sort(key=lambda item: said[item] is None)
 
     def pytest_runtest_setup(self) -> None:
         import pytest
 
-        signal.alarm(TEST_SECONDS)
-        if time.monotonic() > self.end:
+        signal.setitimer(signal.ITIMER_VIRTUAL, TEST_SECONDS)
+        signal.alarm(WAITED)
+        if time.process_time() > self.end:
             pytest.exit("no test has failed so far", returncode=0)
 
 
-def run_tests(tree: Path, tests: list[str], left_out: list[str], log: Path) -> int:
+def run_tests(tree: Path, tests: list[str], left_out: list[str], log: Path, name: str) -> int:
     import pytest
 
     os.setsid()
@@ -289,8 +324,9 @@ def run_tests(tree: Path, tests: list[str], left_out: list[str], log: Path) -> i
     sys.meta_path[:] = [f for f in sys.meta_path if "editable" not in type(f).__module__]
     sys.dont_write_bytecode = True  # a second is too coarse to tell two mutants apart
     options = ["-q", "-x", "-n", "0", "-m", "not slow and not browser", "-p", "no:cacheprovider"]
+    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of what is imported already
     options += [f"--deselect={test}" for test in left_out]
-    return int(pytest.main([*options, *tests], plugins=[Limits()]))
+    return int(pytest.main([*options, *tests], plugins=[Limits(name)]))
 
 
 class Results:
@@ -299,17 +335,27 @@ class Results:
     def __init__(self, path: Path, tree: Path) -> None:
         self.path, self.tree = path, tree
         path.parent.mkdir(parents=True, exist_ok=True)
-        lines = path.read_text().splitlines() if path.exists() else []
-        self.killed = {(r["mutant"], r["file"]) for r in map(json.loads, lines) if r["killed"]}
+        lines = [json.loads(line) for line in path.open()] if path.exists() else []
+        self.known = {(r["mutant"], r["file"], r.get("tests")): r["killed"] for r in lines}
 
-    def key(self, mutant: Mutant) -> tuple[str, str]:
-        return str(mutant), hashlib.sha256((self.tree / mutant.path).read_bytes()).hexdigest()[:12]
+    def killed(self, mutant: Mutant) -> bool | None:
+        """None where it has to be tried."""
+        name, file, tests = self.key(mutant)
+        return self.known.get((name, file, None)) or self.known.get((name, file, tests))
+
+    def key(self, mutant: Mutant) -> tuple[str, str, str]:
+        tests = tests_of(self.tree, mutant.path)
+        return str(mutant), self.hash([str(mutant.path)]), self.hash(tests)
+
+    def hash(self, files: list[str]) -> str:
+        text = b"".join((self.tree / file).read_bytes() for file in files)
+        return hashlib.sha256(text).hexdigest()[:12]
 
     def add(self, mutant: Mutant, killed: bool) -> None:
-        name, file = self.key(mutant)
-        with self.path.open("a") as file_of_results:
-            line = {"mutant": name, "file": file, "killed": killed}
-            file_of_results.write(json.dumps(line) + "\n")
+        name, file, tests = self.key(mutant)
+        line = {"mutant": name, "file": file, "killed": killed}
+        with self.path.open("a") as journal:
+            journal.write(json.dumps(line if killed else line | {"tests": tests}) + "\n")
 
 
 def main() -> None:
@@ -322,20 +368,18 @@ def main() -> None:
     tree = Tree(kept / f"tree-{os.getpid()}")
     chosen = drawn(tree.directory, options.count, options.seed, options.package)
     results = Results(kept / "results.jsonl", tree.directory)
-    import matplotlib  # noqa: F401  (what takes long is imported once, before the forks)
-    import scipy.special  # noqa: F401
-    import torch._dynamo  # noqa: F401
-
+    for module in SLOW_IMPORTS:
+        importlib.import_module(module)
     survived = []
     try:
         for mutant in chosen:
-            if results.key(mutant) in results.killed:
-                continue
             start = time.monotonic()
-            killed = tree.kills(mutant)
-            results.add(mutant, killed)
-            word = "killed  " if killed else "SURVIVED"
-            print(f"{word} {mutant} ({time.monotonic() - start:.0f} s)", flush=True)
+            killed = results.killed(mutant)
+            if killed is None:
+                killed = tree.kills(mutant)
+                results.add(mutant, killed)
+                word = "killed  " if killed else "SURVIVED"
+                print(f"{word} {mutant} ({time.monotonic() - start:.0f} s)", flush=True)
             if not killed:
                 survived.append(mutant)
     finally:

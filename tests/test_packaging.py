@@ -1,11 +1,13 @@
 """Files that no program reads here say what pyproject.toml and the Makefile say."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
 import spherule
+from spherule import native
 
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -23,6 +25,14 @@ def bounds() -> dict[str, str]:
 
 def test_types_go_with_the_package() -> None:
     assert (Path(spherule.__file__).parent / "py.typed").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc is Linux's")
+def test_the_library_asks_for_no_newer_glibc_than_wheels_for_old_systems_may() -> None:
+    library, _ = native.load()
+    assert library is not None
+    asked = re.findall(rb"GLIBC_2\.(\d+)", Path(library._name).read_bytes())
+    assert max(int(version) for version in asked) <= 17
 
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)

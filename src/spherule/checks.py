@@ -76,6 +76,16 @@ def number(
     return real
 
 
+def radius(name: str, value: Any) -> float:
+    """An angle in (0, pi] radians; what rounding moved beyond pi is pi."""
+    angle = number(name, value)
+    if not 0 < angle <= math.pi + 1e-11:
+        degrees = f"; {angle:g} looks like degrees: use math.radians({angle:g})"
+        hint = degrees if angle > math.pi else ""
+        raise ValueError(f"{name}={angle:g} must be in (0, pi] radians{hint}")
+    return min(angle, math.pi)
+
+
 def choice(name: str, value: Value, choices: Collection[Any]) -> Value:
     """One of these; another spelling is another value."""
     if not any(value is c or (type(value) is type(c) and value == c) for c in choices):
@@ -161,9 +171,10 @@ def _is(value: Any, hint: Any) -> bool:
     if issubclass(kind, torch.Tensor):
         return isinstance(value, kind) and value.layout == torch.strided
     # A class is no object of itself, though it has all that a protocol asks for; a text is no
-    # sequence of anything but texts.
-    texts = issubclass(kind, Sequence) and kind is not str and isinstance(value, str | bytes)
-    return isinstance(value, kind) and not isinstance(value, type) and not texts
+    # sequence of anything but texts, and nothing that a protocol describes.
+    numbered = issubclass(kind, Sequence) or getattr(kind, "_is_protocol", False)
+    text = isinstance(value, str | bytes) and numbered and kind is not str
+    return isinstance(value, kind) and not isinstance(value, type) and not text
 
 
 _TENSORS = {

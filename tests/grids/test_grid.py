@@ -204,8 +204,16 @@ def test_weights_that_are_not_the_spheres_areas_are_refused_unless_the_rings_are
         (lambda: Grid.from_rings([0.5, 1.0], [4, 0], [0, 0], [1, 1]), ValueError, "nphi"),
         (lambda: Grid.from_rings([0.5, 1.0], [4.0, 1], [0, 0], [1, 1]), TypeError, "nphi"),
         (lambda: Grid.from_rings([0.5, 1.0], [4, 4], [0, 0, 0], [1, 1]), ValueError, "phi0"),
-        (lambda: Grid.from_rings([0.5, 1.0], [4, 4], [0, 0], [1, -1]), ValueError, "ring_weights"),
-        (lambda: Grid.from_rings([0.5, 1.0], [4, 4], [0, 0], [0, 0]), ValueError, "ring_weights"),
+        (
+            lambda: Grid.from_rings([0.5, 1.0], [4, 4], [0, 0], [1, -1]),
+            ValueError,
+            "must be >= 0, and some > 0",
+        ),
+        (
+            lambda: Grid.from_rings([0.5, 1.0], [4, 4], [0, 0], [0, 0]),
+            ValueError,
+            "must be >= 0, and some > 0",
+        ),
         (lambda: Grid.from_rings([0.5j], [4], [0], [1]), TypeError, "theta"),
         (lambda: Grid.from_rings([], [], [], []), (ValueError, TypeError), "expected"),
         (lambda: Grid.gauss(4, 8).cutoff(-1), ValueError, "window=-1"),

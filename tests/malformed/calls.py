@@ -139,7 +139,7 @@ CALLS: dict[str, Call] = {
     ),
     "geometry.Neighborhood.window": (
         Neighborhood.window,
-        {"shape": size, "size": Kind(((3, 5),), (*size.wrong, (2, 4), (99, 99)))},
+        {"shape": size, "size": Kind(((3, 5), (99, 99)), (*size.wrong, (2, 4)))},
     ),
     "geometry.Neighborhood.from_name": (
         Neighborhood.from_name,
@@ -313,7 +313,7 @@ CALLS: dict[str, Call] = {
     "nn.PlanarResample()": (nn.PlanarResample(GRID, COARSE), {"x": unweighted}),
     "nn.Resample": (nn.Resample, {"source": GRIDS, "target": GRIDS.but(HEALPIX)}),
     "nn.Resample()": (nn.Resample(GRID, HEALPIX), {"x": field}),
-    "nn.SHT": (nn.SHT, {"grid": GRIDS, "lmax": count(0, 3)}),
+    "nn.SHT": (nn.SHT, {"grid": GRIDS, "lmax": count(0, 3).optional()}),
     "nn.ISHT": (nn.ISHT, {"grid": GRIDS}),
     "nn.SpectralMix": (
         nn.SpectralMix,
@@ -323,6 +323,17 @@ CALLS: dict[str, Call] = {
         nn.SpectralMix(3, 3, GRID, 2),
         {"x": field, "added": field.optional()},
     ),
+    "nn.ZonalMix": (
+        nn.ZonalMix,
+        {
+            "in_channels": channels,
+            "out_channels": channels,
+            "grid": GRIDS,
+            "lmax": count(0, 3),
+            "reach": count(0, 2),
+        },
+    ),
+    "nn.ZonalMix()": (nn.ZonalMix(3, 3, GRID, 2), {"x": field, "added": field.optional()}),
     "nn.SphericalAttention": (
         nn.SphericalAttention,
         {
@@ -379,7 +390,7 @@ CALLS: dict[str, Call] = {
         | {
             "predicted": classes.but(classes.right[0], field.right[0]),
             "labels": classes,
-            "classes": count(3, 3),
+            "classes": count(1, 3),
         },
     ),
     "objectives.cross_entropy": (
@@ -400,7 +411,7 @@ CALLS: dict[str, Call] = {
         pde.ShallowWater,
         {
             "grid": GRIDS,
-            "lmax": count(1, 2, high=GRID.lmax).but(2),
+            "lmax": count(1, 2, high=GRID.lmax).but(2).optional(),
             "planet": planet,
             "topography": tensor(initial_states.mountain(2), alone=True).optional(),
             "damping_time": radius.optional(),
@@ -661,6 +672,18 @@ CALLS: dict[str, Call] = {
             ),
             "grid": GRIDS,
             "lmax": count(0, 2),
+        },
+    ),
+    "models.fit_zonal": (
+        models.fit_zonal,
+        {
+            "batches": Kind(
+                ([(torch.randn(32, 3, 8, 16), torch.randn(32, 3, 8, 16))],),
+                ([], None, 3, [1], [(torch.ones(2, 3, 16, 8),) * 2], [(torch.ones(()),) * 2], "ab"),
+            ),
+            "grid": GRIDS,
+            "lmax": count(0, 2),
+            "reach": count(0, 2),
         },
     ),
     "models.from_pretrained": (

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from spherule.cli import main
 from spherule.data.field_files import open_fields
 from spherule.models import TransformerConfig
 from spherule.runs import Run, RunDirectory, predict, score, train
@@ -72,6 +73,61 @@ def test_era5_of_any_file_trains_alike_and_forecasts_stand_beside_persistence(
     by_hand = np.sqrt(((still[:, 3] - still[:, 2]) ** 2 * weights).sum((-2, -1)).mean())
     assert scores.rmse[persistence, 0] == pytest.approx(by_hand, rel=1e-4)
     assert scores.units == ("K", "m**2 s**-2")
+
+
+def test_era5_packed_to_16_bits_trains_and_predicts_alike(real, tmp_path: Path) -> None:
+    grib = real(*ERA5)
+    data = open_fields(grib)[["t", "z"]].load()
+    packing = {}
+    for name, u in data.data_vars.items():
+        low, high = float(u.min()), float(u.max())
+        scale = (high - low) / 65000
+        packing[name] = {
+            "dtype": "int16",
+            "_FillValue": -32768,
+            "scale_factor": scale,
+            "add_offset": (low + high) / 2,
+        }
+    packed = tmp_path / "packed.nc"
+    data.drop_encoding().to_netcdf(packed, engine="h5netcdf", encoding=packing)
+    forecasts = []
+    for name, path in (("plain", grib), ("packed", packed)):
+        run = Run.open(era5(tmp_path / name, path).path)
+        predict(run, path, tmp_path / f"{name}-forecast.nc", device="cpu")
+        forecasts.append(open_fields(tmp_path / f"{name}-forecast.nc").load())
+    plain, other = forecasts
+    assert xr.open_dataset(packed, engine="h5netcdf", mask_and_scale=False).t.dtype == np.int16
+    for variable, source in (("t@850", "t"), ("z@500", "z")):
+        assert other[variable].dtype == np.float32
+        assert not {"scale_factor", "add_offset"} & set(other[variable].encoding)
+        level = data[source].sel(isobaricInhPa=int(variable[2:])).values
+        spread = np.ptp(level)
+        assert level.min() - spread < other[variable].min()
+        assert other[variable].max() < level.max() + spread
+        # Half a step of the packing is 1/130000 of the range of all levels.
+        assert np.abs(other[variable] - plain[variable]).max() < 2e-4 * spread
+
+
+ONE_TIME = {
+    "reduced": ("cfgrib-0.9.15.1", "tests/sample-data/reduced_gg.grib", "u10"),
+    "GFS": ("pygrib-2.1.8", "sampledata/gfs.grb", "gh@500"),
+    "HadISST": ("cartopy-0.26.0", "lib/cartopy/data/netcdf/HadISST1_SST_update.nc", "sst"),
+}
+
+
+@pytest.mark.parametrize("which", ONE_TIME)
+def test_of_one_time_no_forecast_is_learned_and_the_command_says_so(
+    which: str, real, tmp_path: Path, monkeypatch
+) -> None:
+    package, name, variable = ONE_TIME[which]
+    path, out = str(real(package, name)), tmp_path / "run"
+    command = ["spherule", "train", "forecast", "--data", path, "--variables", variable]
+    monkeypatch.setattr("sys.argv", [*command, "--out", str(out)])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert f"{path} has 1 time only" in str(stopped.value.code)
+    assert "give a file of several times" in str(stopped.value.code)
+    assert not out.exists()
 
 
 def test_monthly_winds_of_two_files_train_and_predict_the_next_month(real, tmp_path: Path) -> None:

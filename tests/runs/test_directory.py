@@ -147,6 +147,7 @@ def test_a_run_that_may_only_be_read_can_be_evaluated(run_copy: Path, monkeypatc
     said: list[str] = []
     assert evaluate(Run.open(run_copy), log=said.append)["test"]["loss"]["count"] == 4
     assert "not kept" in said[0]
+    assert not any("wrote" in line for line in said)
 
 
 def test_statistics_are_not_measured_again(run_copy: Path, monkeypatch) -> None:

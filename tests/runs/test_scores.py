@@ -64,6 +64,12 @@ def test_a_model_that_loses_to_persistence_says_so(run: Run) -> None:
     assert len(said) == worse.sum()
 
 
+def test_a_tie_is_no_loss() -> None:
+    rmse = np.array([[2.0], [2.0 - 1e-6], [1.9], [3.0]])
+    found = Scores("model", "1h", 1, 1, ("z",), ("m",), rmse, rmse, rmse, rmse)
+    assert [s.split(",")[0] for s in found.losses()] == ["z: the model loses to climatology"]
+
+
 def test_scores_are_files_that_others_read(run: Run, tmp_path: Path) -> None:
     found = score(run, samples=1)
     found.save(tmp_path / "scores.json")

@@ -13,7 +13,7 @@ from spherule.train.figures import Section
 MODELS = (
     "swe/s2-transformer-local:tiny",
     "swe/r2-transformer-local:tiny",
-    "swe/spectral-transformer-local:tiny",
+    "swe/zonal-transformer-local:tiny",
 )
 DAYS = 10
 

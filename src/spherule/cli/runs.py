@@ -13,7 +13,6 @@ from rich.table import Table
 
 from spherule.runs import Run, RunDirectory, Scores, evaluate, predict, publish, roll_out, score
 from spherule.runs.scores import FORECASTS
-from spherule.tasks.fields import FieldConfig
 from spherule.train import ranks
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ class Evaluate:
             run, samples=self.samples, device=self.device, log=print if first else mute
         )
         scores = None
-        if isinstance(run.config.task, FieldConfig):
+        if run.is_forecast:
             scores = score(run, samples=self.samples, device=self.device)
         if not first:
             return
@@ -68,8 +67,6 @@ class Evaluate:
             value = result["test"][name]
             table.add_row(heading, f"{value['mean']:.4g}", f"{value['std']:.2g}")
         Console(soft_wrap=True).print(table, highlight=False)
-        count = result["test"]["loss"]["count"]
-        print(f"over {count} samples; wrote {run.directory.evaluation}")
         if scores is not None:
             self._show(run, scores)
 

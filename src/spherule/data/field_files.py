@@ -153,7 +153,9 @@ def _open(path: Path, chunks: dict[str, int] | None = None) -> "xr.Dataset":
         for module in _READERS.get(path.suffix.lower(), ()):
             require(module, f"reading {path}")
         reason = str(error).partition(". Consider explicitly")[0]
-        raise ValueError(f"{path} cannot be read: {reason}") from error
+        raise ValueError(
+            f"{path} cannot be read: {reason}; expected NetCDF, Zarr or GRIB"
+        ) from error
 
 
 def _open_far(address: str) -> "xr.Dataset":
@@ -170,7 +172,7 @@ def _open_far(address: str) -> "xr.Dataset":
     except ImportError:
         raise
     except Exception as error:
-        raise ValueError(f"{address} cannot be read: {error}") from error
+        raise ValueError(f"{address} cannot be read: {error}; expected NetCDF or Zarr") from error
 
 
 def _is_zarr(path: Path) -> bool:

@@ -21,10 +21,7 @@ class Statistics:
     def __post_init__(self) -> None:
         checks.config(self)
         if len(self.mean) != len(self.std):
-            raise ValueError(
-                f"mean and std must be of as many variables, got {len(self.mean)} and "
-                f"{len(self.std)}"
-            )
+            raise ValueError(f"mean={self.mean} and std={self.std} must be of as many variables")
         for i, deviation in enumerate(self.std):
             checks.number(f"std[{i}]", deviation, low=0)
 

@@ -96,6 +96,12 @@ def time_axis(data: "xr.Dataset", source: object) -> "xr.DataArray":
         for name in (*NAMES, *(str(c) for c in data.coords))
         if name in data.coords and data[name].ndim == 1 and _is_time(data[name], name)
     ]
+    known = along or [name for name in NAMES if name in data.coords]
+    if known and data[known[0]].size == 1:
+        raise ValueError(
+            f"{source} has 1 time only, and a forecast is learned from states that follow each "
+            "other: give a file of several times, or several files as 'directory/*.nc'"
+        )
     if not along:
         raise ValueError(
             f"{source} has no coordinate time along a dimension; it has "
@@ -110,8 +116,8 @@ def time_axis(data: "xr.Dataset", source: object) -> "xr.DataArray":
             f"{source}: {axis.name} is {values.dtype}, expected dates or durations: give it units "
             "such as 'hours since 2000-01-01'"
         )
-    if values.size < 2 or not (np.diff(stamps(values)) > 0).all():
-        raise ValueError(f"{source}: {axis.name} must have at least two values and increase")
+    if not (np.diff(stamps(values)) > 0).all():
+        raise ValueError(f"{source}: {axis.name} must increase")
     return axis
 
 

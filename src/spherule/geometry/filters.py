@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spherule.geometry.arcs import RIM, ArcTable, disk_table
+from spherule import checks
+from spherule.geometry.arcs import ArcTable, disk_table
 from spherule.geometry.great_circles import seen_from
 from spherule.geometry.hats import Hats
 from spherule.geometry.ring_pairs import RingPairs, Samples
@@ -110,13 +111,7 @@ class Stencil:
                 raise ValueError(f"{name}={count} must be at least 1")
         if cutoff is None:
             cutoff = default_cutoff(in_grid, out_grid, radii=radii, angles=angles)
-        cutoff = float(cutoff)
-        if not 0 < cutoff <= math.pi + RIM:
-            looks = f"; {cutoff:g} looks like degrees: use math.radians({cutoff:g})"
-            raise ValueError(
-                f"cutoff={cutoff:g} must be in (0, pi] radians{looks if cutoff > math.pi else ''}"
-            )
-        cutoff = min(cutoff, math.pi)
+        cutoff = checks.radius("cutoff", cutoff)
         name = _name(in_grid, out_grid, cutoff, radii, angles)
         known = _known.get(name)
         if known is None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from spherule import checks
 from spherule.geometry import great_circles
-from spherule.geometry.arcs import RIM, ArcTable, disk_table, window_table
+from spherule.geometry.arcs import ArcTable, disk_table, window_table
 from spherule.grids import Grid
 from spherule.grids.names import Names
 
@@ -62,12 +62,7 @@ class Neighborhood(ABC):
         for name, grid in (("query_grid", query_grid), ("key_grid", key_grid)):
             if not isinstance(grid, Grid):
                 raise TypeError(f"{name}: expected a Grid, got {type(grid).__name__}")
-        cutoff, edge_width = float(cutoff), float(edge_width)
-        if not 0 < cutoff <= math.pi + RIM:
-            hint = f"; {cutoff:g} looks like degrees: use math.radians({cutoff:g})"
-            raise ValueError(
-                f"cutoff={cutoff:g} must be in (0, pi] radians{hint if cutoff > math.pi else ''}"
-            )
+        cutoff, edge_width = checks.radius("cutoff", cutoff), float(edge_width)
         if not 0 <= edge_width <= 2 * cutoff:
             raise ValueError(
                 f"edge_width={edge_width:g} must be in [0, 2 cutoff = {2 * cutoff:g}] radians"
@@ -78,7 +73,7 @@ class Neighborhood(ABC):
             query_grid,
             key_grid,
             bool(weighted),
-            cutoff=min(cutoff, math.pi),
+            cutoff=cutoff,
             edge_width=edge_width,
         )
         disk.check_keys()

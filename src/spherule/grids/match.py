@@ -264,8 +264,8 @@ def _no_fit(lat: NDArray, nlon: int) -> str:
     near.sort()
     listed = ", ".join(f"{name} (rows off by {error:.3g} degrees)" for error, name in near[:3])
     return (
-        f"lat: {lat.size} rows from {lat[0]:g} to {lat[-1]:g} fit no grid within {TOLERANCE} "
-        f"degrees; the nearest: {listed}. "
+        f"lat: expected the rows of a grid within {TOLERANCE} degrees, got {lat.size} rows from "
+        f"{lat[0]:g} to {lat[-1]:g} that fit no grid; the nearest: {listed}. "
         "A candidate with another number of rows means rows to drop or to add; rows of the whole "
         "globe without its poles are taken as they are with repair=True, --repair; other rings: "
         "Grid.from_rings"

@@ -61,6 +61,7 @@ def evaluate(
         return result
     try:
         write_json(run.directory.evaluation, result)
+        log(f"over {values['loss'].count} samples; wrote {run.directory.evaluation}")
     except OSError as error:
         log(f"note: the evaluation is not kept: {error}")
     return result

@@ -62,10 +62,10 @@ def roll_out(
 
 
 def _rolled_out(run: Run, hours: float, samples: int, where: torch.device, log: Log) -> Rollout:
+    if not run.is_forecast:
+        raise ValueError(f"{run.directory.path}: {run.name} is no forecast; nothing to roll out")
     model = run.model.to(where).eval()
     task, model = ranks.spread_both(run.task(), model, ranks.whole_mesh(where))
-    if not task.lead:
-        raise ValueError(f"{run.directory.path}: {run.name} is no forecast; nothing to roll out")
     leads = round(hours * 3600 / task.lead)
     if leads < 1:
         raise ValueError(f"hours={hours}: the model's lead is {span(task.lead)}")

@@ -63,6 +63,11 @@ class Run:
         """Of its recipe."""
         return self.config.recipe
 
+    @property
+    def is_forecast(self) -> bool:
+        """Whether its model looks ahead in time; then it has scores, and can be rolled out."""
+        return "lead" in self.metadata
+
     def task(self, log: Log = print) -> Task:
         """The task with its data."""
         with ranks.in_turn():  # what a task makes in the directory, the others find there

@@ -30,6 +30,8 @@ CLIMATOLOGY = 256
 """Training targets, evenly spread, that the climatology is the mean of."""
 BINS = 24
 """Parts of the year that a climatology is kept for; five of them are its window, of 76 days."""
+TIE = 1.001
+"""How much larger an error must be to lose by it."""
 METRICS = ("rmse", "bias", "acc", "spectra")
 FORECASTS = ("model", "persistence", "climatology", "linear")
 
@@ -59,7 +61,7 @@ class Scores:
             f"{self.rmse[f, v]:.4g} {unit}".rstrip()
             for v, (name, unit) in enumerate(zip(self.variables, self.units, strict=True))
             for f, other in enumerate(FORECASTS)
-            if f > 0 and not self.rmse[0, v] <= self.rmse[f, v]
+            if f > 0 and not self.rmse[0, v] <= TIE * self.rmse[f, v]
         ]
 
     @classmethod
@@ -130,11 +132,11 @@ def score(run: Run, *, samples: int | None = None, batch: int = 4, device: str =
 
 def _scored(run: Run, samples: int | None, batch: int, where: torch.device) -> Scores:
     serial: Any = run.task()
-    if not isinstance(serial, FieldTask):
+    if not run.is_forecast:
         raise ValueError(f"{run.directory.path}: {run.name} is no forecast; it has no such scores")
     linear = Linear(LinearConfig(), serial.grid, serial.in_channels, serial.out_channels)
     if ranks.is_first():
-        linear.fit(serial.fitting_batches())
+        linear.fit(serial.fitting_batches(linear.fitting_samples))
     ranks.agree(linear)
     mesh = ranks.whole_mesh(where)
     linear = ranks.spread(linear.to(where).eval(), mesh)
@@ -166,9 +168,9 @@ def _scored(run: Run, samples: int | None, batch: int, where: torch.device) -> S
 
 def scored(run: Run, *, device: str = "auto", log: Log = print) -> Scores | None:
     """What `spherule evaluate` kept of a forecast, or its scores anew; None: it is no forecast."""
-    task = run.task(log)
-    if not isinstance(task, FieldTask):
+    if not run.is_forecast:
         return None
+    task = run.task(log)
     try:
         kept = Scores.load(run.directory.scores)
         if kept.step == run.checkpoint.step and kept.samples == task.test_samples:
