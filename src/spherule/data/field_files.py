@@ -143,8 +143,10 @@ def _open(path: Path, chunks: dict[str, int] | None = None) -> "xr.Dataset":
         if is_grib(path):
             return open_grib(path, chunks)
         with warnings.catch_warnings():
-            # Stores with and without consolidated metadata are both fine.
-            warnings.filterwarnings("ignore", message="Failed to open Zarr store with consol")
+            # Stores with and without consolidated metadata are both fine, and so are "hours since
+            # 1-1-1": years come first.
+            for message in ("Failed to open Zarr store with consol", "Ambiguous reference date"):
+                warnings.filterwarnings("ignore", message=message)
             opened: xr.Dataset = xr.open_dataset(path, engine=engine, chunks=chunks)
             return opened
     except ImportError:
