@@ -145,6 +145,11 @@ class SphericalAttention(Placed):
             q, k = self.q_norm(q), self.k_norm(k)
         return q, k, v
 
+    @property
+    def reach(self) -> Neighborhood | Grid:
+        """What `ops.attention_weights` asks for: disks, or the grid of all keys."""
+        return self.halo.seen if self.neighborhood is None else self.neighborhood
+
     def place(self, grid: Place, query_grid: Place | None = None) -> None:
         self.grid = grid
         self.query_grid = grid if query_grid is None else query_grid

@@ -112,7 +112,7 @@ class PlanarAttention(Bound):
                 f"dropout={dropout} with window={window}: only global attention has it"
             )
         self.channels = channels
-        self.grid = grid
+        self.grid = self.query_grid = grid
         self.heads = heads
         self.window = window
         self.dropout = dropout
@@ -135,6 +135,13 @@ class PlanarAttention(Bound):
         else:
             y = ops.neighborhood_attention(q, k, v, self.neighborhood)
         return self.out(merge_heads(y)).unflatten(-1, self.grid.shape)
+
+    @property
+    def reach(self) -> Neighborhood:
+        """What `ops.attention_weights` asks for: windows, or all points alike."""
+        if self.neighborhood is not None:
+            return self.neighborhood
+        return Neighborhood.disk(self.grid, self.grid, math.pi, weighted=False)
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values (batch, heads, points, dim) of a field (batch, channels,

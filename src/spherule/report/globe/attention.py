@@ -1,7 +1,7 @@
 """What a model attends to: the weights of every layer and head, for places all over the sphere."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -14,6 +14,8 @@ from spherule.grids import Grid
 from spherule.nn import PlanarAttention, SphericalAttention
 from spherule.ops import attention_weights
 from spherule.train.scene import Frames, Globe, Image, Variable
+
+Attention: TypeAlias = SphericalAttention | PlanarAttention
 
 MOST_VALUES = 60_000_000
 """Weights that are kept; places are as many as that allows, on HEALPix grids up to H4."""
@@ -36,14 +38,13 @@ def attention_globe(
     `forward` calls the model, with a sample of which the first of the batch is shown; `inputs` are
     fields that stand still, to be seen beside. Keys out of a query's reach are gray.
     """
-    layers = [m for m in model.modules() if isinstance(m, SphericalAttention | PlanarAttention)]
+    layers = [m for m in model.modules() if isinstance(m, Attention)]
     if not layers:
         raise ValueError(f"{type(model).__name__} has no attention layer")
     theta, phi = _places(layers)
     weights: dict[nn.Module, NDArray[np.float32]] = {}
 
-    def keep(layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        assert isinstance(layer, SphericalAttention | PlanarAttention)
+    def keep(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         weights[layer] = _weights(layer, [*args, *kwargs.values()], theta, phi)
 
     hooks = [layer.register_forward_pre_hook(keep, with_kwargs=True) for layer in layers]
@@ -70,27 +71,23 @@ def attention_globe(
     return Globe(title, [*variables, *inputs], frames, [note], image, inside=image is not None)
 
 
-def _places(layers: Sequence[SphericalAttention | PlanarAttention]) -> tuple[NDArray, NDArray]:
+def _places(layers: Sequence[Attention]) -> tuple[NDArray, NDArray]:
     """Queries of the first layer, evenly spread."""
     each = sum(layer.heads * layer.grid.size for layer in layers)
     nside = min(FINEST, max(1, int((MOST_VALUES / each / 12) ** 0.5)))
-    spread, grid = Grid.healpix(nside), _query_grid(layers[0])
+    spread, grid = Grid.healpix(nside), layers[0].query_grid
     chosen = np.unique(nearest_points(grid, spread.point_theta, spread.point_phi))
     return grid.point_theta[chosen], grid.point_phi[chosen]
 
 
-def _query_grid(layer: SphericalAttention | PlanarAttention) -> Grid:
-    return layer.query_grid if isinstance(layer, SphericalAttention) else layer.grid
-
-
 def _weights(
-    layer: SphericalAttention | PlanarAttention, fields: list[Tensor], theta: NDArray, phi: NDArray
+    layer: Attention, fields: list[Tensor], theta: NDArray, phi: NDArray
 ) -> NDArray[np.float32]:
     """(heads, places, keys) of the first sample, NaN out of reach."""
     flat = [field[:1].flatten(2) for field in fields if field is not None]
     q, k, _ = layer.project(*flat)
-    queries = nearest_points(_query_grid(layer), theta, phi).tolist()
-    reach = _reach(layer)
+    queries = nearest_points(layer.query_grid, theta, phi).tolist()
+    reach = layer.reach
     weights = attention_weights(q, k, reach, queries)[0].float().numpy()
     if isinstance(reach, Neighborhood):
         for place, query in enumerate(queries):
@@ -98,15 +95,6 @@ def _weights(
             outside[reach.indices(query)] = False
             weights[:, place, outside] = np.nan
     return weights
-
-
-def _reach(layer: SphericalAttention | PlanarAttention) -> Neighborhood | Grid:
-    if layer.neighborhood is not None:
-        return layer.neighborhood
-    if isinstance(layer, SphericalAttention):
-        return layer.grid
-    # Planar attention counts all points alike.
-    return Neighborhood.disk(layer.grid, layer.grid, np.pi, weighted=False)
 
 
 def _words(latitude: float, longitude: float) -> str:
