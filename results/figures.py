@@ -1,46 +1,143 @@
-"""Figures of docs/results.md from what `results/rollouts.py` wrote.
+"""Figures of docs/results.md.
 
-python results/figures.py results/rollouts-small.json docs/images/rollouts.png
+    python results/figures.py rollouts docs/images/rollouts.png results/rollouts-small.json
+    python results/figures.py spectra docs/images/spectra.png results/rollouts-small.json
+    python results/figures.py comparison docs/images/comparison.png runs/a runs/b ...
+
+The first two draw what `results/rollouts.py` wrote, the third what trained runs make of one
+held-out sample.
 """
 
+import argparse
 import json
-import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+import torch
 
-COLORS = ("#0b5394", "#6fa8dc", "#cc7a00", "#38761d")
+from spherule.report.maps import draw_map, smooth
+from spherule.runs import Run
+
+COLORS = ("#0b5394", "#6fa8dc", "#cc7a00", "#38761d", "#a61c00", "#674ea7")
+SHADES = ("#9fc5e8", "#6fa8dc", "#3d85c6", "#0b5394")
+VIEW = (60.0, 20.0)
 
 
-def main(source: Path, target: Path) -> None:
-    rows = json.loads(source.read_text())
+def rollouts(target: Path, sources: list[Path]) -> None:
+    """Error, correlation and variance over the days."""
+    rows = json.loads(sources[0].read_text())
     variables = next(iter(rows.values()))["variables"]
-    figure, axes = plt.subplots(2, 3, figsize=(11, 6), sharex=True, layout="constrained")
+    figure, axes = plt.subplots(3, 3, figsize=(11, 8.4), sharex=True, layout="constrained")
     for v, name in enumerate(variables):
-        error, ratio = axes[:, v]
+        error, correlation, ratio = axes[:, v]
         for color, row in zip(COLORS, rows.values(), strict=False):
             days = np.arange(1, len(row["error"]) + 1)
-            error.plot(days, np.array(row["error"])[:, v], color=color, label=row["title"])
-            model, truth = (np.array(row[key])[:, v] for key in ("model", "truth"))
-            ratio.plot(days, model / truth, color=color)
+            style = {"color": color, "label": row["title"]}
+            error.plot(days, _finite(row["error"])[:, v], **style)
+            correlation.plot(days, _finite(row["correlation"])[:, v], **style)
+            ratio.plot(days, (_finite(row["model"]) / _finite(row["truth"]))[:, v], **style)
         still = np.array(next(iter(rows.values()))["persistence"])[:, v]
         error.plot(np.arange(1, len(still) + 1), still, color="#999", ls=":", label="persistence")
         error.set(title=name, yscale="log", ylim=(0.01, 5))
+        error.set_yticks([0.01, 0.1, 1], ["0.01", "0.1", "1"])
+        correlation.set(ylim=(-0.1, 1.02))
         ratio.axhspan(0.5, 2, color="#eee", zorder=0)
         ratio.set(yscale="log", ylim=(0.25, 16), xlabel="days")
         ratio.set_yticks([0.25, 0.5, 1, 2, 4, 8, 16], ["¼", "½", "1", "2", "4", "8", "16"])
-        ratio.minorticks_off()
-        error.set_yticks([0.01, 0.1, 1], ["0.01", "0.1", "1"])
-        error.minorticks_off()
-        for ax in (error, ratio):
+        for ax in (error, correlation, ratio):
+            ax.minorticks_off()
             ax.spines[["top", "right"]].set_visible(False)
     axes[0, 0].set_ylabel("error, deviations")
-    axes[1, 0].set_ylabel("variance over the solver's")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, frameon=False, loc="outside lower center", ncols=3)
+    axes[1, 0].set_ylabel("correlation with the solver")
+    axes[2, 0].set_ylabel("variance over the solver's")
+    _legend_below(figure, axes[0, 0])
     figure.savefig(target, dpi=130)
 
 
+def spectra(target: Path, sources: list[Path]) -> None:
+    """Of the first row: its spectra over the solver's by day; of all, what becomes of noise."""
+    rows = json.loads(sources[0].read_text())
+    first = next(iter(rows.values()))
+    figure, axes = plt.subplots(2, 3, figsize=(11, 6), sharex=True, layout="constrained")
+    for v, name in enumerate(first["variables"]):
+        power, gain = axes[:, v]
+        for shade, (day, both) in zip(SHADES, first["spectra"].items(), strict=True):
+            model, truth = (np.array(both[key])[v] for key in ("model", "truth"))
+            known = truth > 1e-6 * truth.max()
+            power.plot(
+                np.flatnonzero(known), (model / truth)[known], color=shade, label=f"day {day}"
+            )
+        for color, row in zip(COLORS, rows.values(), strict=False):
+            gain.plot(_finite(row["gain"])[v], color=color, label=row["title"])
+        power.axhline(1, color="#999", lw=0.8, zorder=0)
+        gain.axhline(1, color="#999", lw=0.8, zorder=0)
+        power.set(title=name, ylim=(0, 2))
+        gain.set(xlabel="degree", yscale="log", ylim=(1e-3, 10))
+        for ax in (power, gain):
+            ax.spines[["top", "right"]].set_visible(False)
+    axes[0, 0].set_ylabel("power over the solver's")
+    axes[0, 0].legend(frameon=False)
+    axes[1, 0].set_ylabel("gain of noise in one lead")
+    _legend_below(figure, axes[1, 0])
+    figure.savefig(target, dpi=130)
+
+
+@torch.no_grad()
+def comparison(target: Path, sources: list[Path]) -> None:
+    """Forecasts of one lead on the sphere, and their errors on a scale for each."""
+    runs = [Run.open(path) for path in sources]
+    task = runs[0].task()
+    state, truth = (u[None] for u in task.test[0][:2])
+    fields = [task.step(run.model.eval(), state) for run in runs]
+    panels = [("now", state), ("the solver", truth)]
+    panels += [
+        (run.config.title.partition(", small")[0], u) for run, u in zip(runs, fields, strict=True)
+    ]
+    figure, axes = plt.subplots(
+        2, len(panels), figsize=(2.5 * len(panels), 5.4), layout="constrained"
+    )
+    limit = float(truth[0, 0].abs().max())
+    for (above, below), (title, u) in zip(axes.T, panels, strict=True):
+        _globe(above, u[0, 0].numpy(), task.grid, limit, "RdBu_r")
+        above.set_title(title, fontsize=9)
+        if u is state or u is truth:
+            below.set_axis_off()
+            continue
+        error = (u - truth)[0, 0].numpy()
+        most = float(np.abs(error).max())
+        _globe(below, error, task.grid, most, "PuOr_r")
+        below.set_title(f"error, at most {most:.2g}", fontsize=9)
+    figure.savefig(target, dpi=130)
+
+
+def _globe(ax: plt.Axes, u: np.ndarray, grid: object, limit: float, colors: str) -> None:
+    draw_map(
+        ax,
+        *smooth(u, grid),
+        projection="orthographic",
+        centre=VIEW,
+        limits=(-limit, limit),
+        cmap=colors,
+    )
+
+
+def _finite(values: list) -> np.ndarray:
+    """What blew up is not drawn."""
+    numbers = np.array(values, dtype=float)
+    return np.where(np.isfinite(numbers), numbers, np.nan)
+
+
+def _legend_below(figure: plt.Figure, ax: plt.Axes) -> None:
+    handles, labels = ax.get_legend_handles_labels()
+    figure.legend(handles, labels, frameon=False, loc="outside lower center", ncols=3)
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    kinds = {f.__name__: f for f in (rollouts, spectra, comparison)}
+    parser.add_argument("kind", choices=kinds)
+    parser.add_argument("target", type=Path)
+    parser.add_argument("sources", type=Path, nargs="+")
+    options = parser.parse_args()
+    kinds[options.kind](options.target, options.sources)

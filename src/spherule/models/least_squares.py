@@ -20,9 +20,8 @@ from spherule.nn.spectral import neighboring_degrees, order_pairs
 Batches = Iterable[Sequence[Any]]
 """(input, target, ...) each, fields `(batch, channels, *grid.shape)`."""
 
-# What the data leave open stays the identity. Far below any signal, and above the rounding of
-# float32 fields.
-_RIDGE = 1e-13
+# Of a channel's mean power: what has less is rounding of float32 fields, and explains nothing.
+_ROUNDING = 1e-10
 ENOUGH = 2
 """Samples for each number that an equation has to find."""
 
@@ -46,9 +45,8 @@ def fit_linear(batches: Batches, grid: Grid, lmax: int) -> LinearFit:
         inputs, targets = (torch.view_as_real(u * pairs.both_signs.sqrt()) for u in (x, y))
         xx = xx + torch.einsum("bilmc,bjlmc->lij", inputs, inputs)
         xy = xy + torch.einsum("bilmc,bolmc->lio", inputs, targets)
-    ridge = _RIDGE * xx.diagonal(dim1=1, dim2=2).mean(0).clamp(min=1e-200)
     identity = torch.eye(*xy.shape[1:], dtype=xy.dtype)
-    a = torch.linalg.solve(xx + ridge.diag(), xy + ridge[:, None] * identity)
+    a = _solve(xx, xy, identity, xx.diagonal(dim1=1, dim2=2).mean(0))
     explained = 2 * (a * xy).sum((0, 1)) - torch.einsum("lio,lij,ljo->o", a, xx, a)
     weight = identity.T.repeat(lmax + 1, 1, 1)
     weight[: pairs.degree + 1] = a.mT
@@ -78,11 +76,10 @@ def fit_zonal(batches: Batches, grid: Grid, lmax: int, reach: int = 3) -> Linear
             f"expected {ENOUGH * unknown}, or a smaller reach than {reach}"
         )
     power = xx.diagonal(dim1=2, dim2=3).real.mean((0, 1)).unflatten(0, (-1, taps))
-    ridge = _RIDGE * power[:, reach].clamp(min=1e-200).repeat_interleave(taps)
     identity = torch.zeros(unknown // taps, taps, out, dtype=xy.dtype)
     identity[:, reach] = torch.eye(unknown // taps, out, dtype=xy.dtype)
     identity = identity.flatten(0, 1)
-    a = torch.linalg.solve(xx + ridge.diag(), xy + ridge[:, None] * identity)
+    a = _solve(xx, xy, identity, power[:, reach].repeat_interleave(taps))
     share = (2 * (a.conj() * xy).sum(2) - (a.conj() * (xx @ a)).sum(2)).real
     explained = (share * pairs.both_signs[..., None]).sum((0, 1))
     rows = order_pairs(lmax).shape[1]
@@ -91,6 +88,17 @@ def fit_zonal(batches: Batches, grid: Grid, lmax: int, reach: int = 3) -> Linear
     found = a.unflatten(2, (-1, taps)).permute(0, 1, 4, 2, 3)[tuple(order_pairs(pairs.degree))]
     weight[: len(found)] = torch.view_as_real(found.contiguous())
     return LinearFit(weight, pairs.deviation(explained))
+
+
+def _solve(xx: Tensor, xy: Tensor, identity: Tensor, power: Tensor) -> Tensor:
+    """The solution of xx a = xy that is the identity where the data leave it open: along inputs
+    that are nothing but rounding beside the `power` that each has elsewhere.
+    """
+    unit = power.clamp(min=1e-200).rsqrt()
+    energy, along = torch.linalg.eigh(unit[:, None] * xx * unit)
+    along = unit[:, None].to(along.dtype) * along
+    inverse = torch.where(energy > _ROUNDING, 1 / energy, 0.0)
+    return identity + along @ (inverse[..., None] * (along.mH @ (xy - xx @ identity)))
 
 
 class _Pairs:
@@ -116,6 +124,8 @@ class _Pairs:
             x, y = batch[:2]
             for u in (x, y):
                 require_channels(self.harmonics, "batches", u, self.grid)
+                if not torch.isfinite(u).all():
+                    raise ValueError("batches: expected finite fields, got NaN or infinity")
             x, y = (u.cpu().double() for u in (x, y))
             inputs, targets = (self.harmonics.analyze(u) for u in (x, y))
             # Not all at once: grids integrate squares of what they resolve approximately.
