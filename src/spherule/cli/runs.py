@@ -72,13 +72,11 @@ class Evaluate:
             self._show(run, scores)
 
     def _show(self, run: "Run", result: "Scores") -> None:
-        from spherule.runs.scores import FORECASTS
-
         table = Table(box=None, pad_edge=False)
         for heading in ("", "forecast", "RMSE ↓", "bias", "ACC ↑", "detail"):
             table.add_column(heading)
         for v, (name, unit) in enumerate(zip(result.variables, result.units, strict=True)):
-            for f, forecast in enumerate(FORECASTS):
+            for f, forecast in enumerate(result.forecasts):
                 values = (result.rmse, result.bias, result.acc, result.spectra)
                 cells = ["" if m[f, v] != m[f, v] else f"{m[f, v]:.4g}" for m in values]
                 table.add_row(escape(f"{name} ({unit})" if f == 0 else ""), forecast, *cells)
