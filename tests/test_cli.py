@@ -194,14 +194,30 @@ def test_plot_of_rooms(monkeypatch, tmp_path: Path) -> None:
     assert len(np.unique(pixels.reshape(-1, 3), axis=0)) > 1000  # not an empty sheet
 
 
-@pytest.mark.parametrize("flag", ["--help", "--version", "list"])
-def test_help_version_and_list_need_no_torch(flag: str) -> None:
+COMMANDS = ("train", "evaluate", "predict", "rollout", "compare", "report", "regrid", "demo")
+
+
+@pytest.mark.parametrize(
+    "flags", ["--help", "--version", "list", *(f"{name} --help" for name in COMMANDS)]
+)
+def test_help_version_and_list_need_no_torch(flags: str) -> None:
     code = (
-        f"import sys; sys.argv = ['spherule', {flag!r}]; from spherule.cli import main; main();"
+        f"import sys; sys.argv = ['spherule', *{flags.split()!r}]\n"
+        "from spherule.cli import main\n"
+        "try: main()\n"
+        "except SystemExit as end: assert end.code == 0, end\n"
         "assert 'torch' not in sys.modules and 'numpy' not in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert any(w in done.stdout for w in (spherule.__version__, "usage: spherule", "swe/linear"))
+
+
+def test_the_compiler_is_not_imported_before_something_is_compiled() -> None:
+    code = (
+        "import sys, spherule.cli.progress, spherule.models, spherule.runs, spherule.tasks\n"
+        "assert 'torch._dynamo' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_unknown_commands_are_answered_with_the_nearest(monkeypatch, capsys) -> None:

@@ -89,6 +89,18 @@ def test_all_variables_of_many_kinds_of_levels_are_there(real) -> None:
     assert str(time_axis(winds, "uv").name) == "valid_time"
 
 
+def test_nothing_is_written_beside_a_file_that_is_read(
+    real, tmp_path: Path, caplog, monkeypatch
+) -> None:
+    path = tmp_path / "reduced.grib"
+    path.write_bytes(real(CFGRIB, SAMPLES + "reduced_gg.grib").read_bytes())
+    monkeypatch.chdir(tmp_path)
+    for name in (path, Path("reduced.grib")):
+        assert open_fields(name).u10.isnull().sum() == 0
+    assert list(tmp_path.iterdir()) == [path]
+    assert not caplog.records
+
+
 def test_missing_values_stay_missing(real) -> None:
     data = open_fields(real(CFGRIB, SAMPLES + "fields_with_missing_values.grib"))
     values = Layout.of(data).read(data.t2m)

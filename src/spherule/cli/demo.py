@@ -2,13 +2,12 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from spherule import recipes
-from spherule.cli.progress import progress
-from spherule.report.page import write_report
-from spherule.report.rollout import rollout_section
-from spherule.runs import Run, roll_out, train
-from spherule.train.figures import Section
+
+if TYPE_CHECKING:
+    from spherule.train.figures import Section
 
 MODELS = (
     "swe/s2-transformer-local:tiny",
@@ -32,6 +31,10 @@ class Demo:
     """The model that forecasts, where there is one."""
 
     def run(self) -> None:
+        from spherule.cli.progress import progress
+        from spherule.report.page import write_report
+        from spherule.runs import train
+
         directories = []
         for name in MODELS:
             config = recipes.get(name)
@@ -46,7 +49,10 @@ class Demo:
         write_report(page, directories, more=self._forecast())
         print(f"wrote {page}: open it in a browser")
 
-    def _forecast(self) -> list[Section]:
+    def _forecast(self) -> "list[Section]":
+        from spherule.report.rollout import rollout_section
+        from spherule.runs import Run, roll_out
+
         if not self.pretrained.exists():
             print(
                 f"note: {self.pretrained} is not there, so the page has no forecast of {DAYS} days"

@@ -11,17 +11,16 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from spherule.runs import Run, RunDirectory, Scores, evaluate, predict, publish, roll_out, score
-from spherule.runs.scores import FORECASTS
-from spherule.train import ranks
-
 if TYPE_CHECKING:
     from spherule.report.table import ResultsTable
+    from spherule.runs import Run, Scores
 
 
 @contextmanager
 def together(device: str) -> Iterator[bool]:
     """Processes under torchrun as one group; whether this is the one that speaks."""
+    from spherule.train import ranks
+
     with ranks.process_group(ranks.choose_device(device)) as (rank, _):
         yield rank == 0
 
@@ -51,6 +50,8 @@ class Evaluate:
             self._run(first)
 
     def _run(self, first: bool) -> None:
+        from spherule.runs import Run, evaluate, score
+
         run = Run.open(self.directory, which=self.checkpoint)
         result = evaluate(
             run, samples=self.samples, device=self.device, log=print if first else mute
@@ -70,12 +71,12 @@ class Evaluate:
         if scores is not None:
             self._show(run, scores)
 
-    def _show(self, run: Run, result: Scores) -> None:
+    def _show(self, run: "Run", result: "Scores") -> None:
         table = Table(box=None, pad_edge=False)
         for heading in ("", "forecast", "RMSE ↓", "bias", "ACC ↑", "detail"):
             table.add_column(heading)
         for v, (name, unit) in enumerate(zip(result.variables, result.units, strict=True)):
-            for f, forecast in enumerate(FORECASTS):
+            for f, forecast in enumerate(result.forecasts):
                 values = (result.rmse, result.bias, result.acc, result.spectra)
                 cells = ["" if m[f, v] != m[f, v] else f"{m[f, v]:.4g}" for m in values]
                 table.add_row(escape(f"{name} ({unit})" if f == 0 else ""), forecast, *cells)
@@ -106,6 +107,8 @@ class Predict:
     """auto, cpu, cuda, cuda:1 ..."""
 
     def run(self) -> None:
+        from spherule.runs import Run, predict
+
         with together(self.device) as first:
             run, log = Run.open(self.directory), print if first else mute
             predict(run, self.input, self.output, steps=self.steps, device=self.device, log=log)
@@ -129,6 +132,7 @@ class RollOut:
 
     def run(self) -> None:
         from spherule.report.rollout import draw_rollout
+        from spherule.runs import Run, roll_out
 
         with together(self.device) as first:
             run, log = Run.open(self.directory, which=self.checkpoint), print if first else mute
@@ -183,6 +187,7 @@ class Compare:
     def _scores(self) -> "tuple[list[ResultsTable], list[str]]":
         """Of forecasts, and what they lose to."""
         from spherule.report.score_table import score_table, warnings
+        from spherule.runs import Run
         from spherule.runs.scores import scored
 
         runs = [Run.open(directory) for directory in self.directories]
@@ -209,6 +214,8 @@ class Publish:
     """auto, cpu, cuda, cuda:1 ..."""
 
     def run(self) -> None:
+        from spherule.runs import Run, publish
+
         notes = "" if self.notes is None else self.notes.read_text(encoding="utf-8")
         run = Run.open(self.directory, which=self.checkpoint)
         print(f"wrote {publish(run, self.target, notes=notes, device=self.device)}")
@@ -226,6 +233,7 @@ class ReportCommand:
 
     def run(self) -> None:
         from spherule.report.page import write_report
+        from spherule.runs import RunDirectory
 
         if not self.directories:
             raise ValueError("give the directory of at least one run")

@@ -9,14 +9,14 @@ import shlex
 import sys
 from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
 from spherule import recipes
-from spherule.cli.progress import first_rank, progress
-from spherule.runs import RunDirectory, train
-from spherule.train import Interrupted, RunConfig
+
+if TYPE_CHECKING:
+    from spherule.train import RunConfig
 
 
 @dataclass(frozen=True)
@@ -70,14 +70,23 @@ def with_flags(message: str, arguments: list[str]) -> str:
 def _train(arguments: list[str]) -> None:
     named = bool(arguments) and not arguments[0].startswith("-")
     name, rest = (arguments[0], arguments[1:]) if named else (None, arguments)
-    default = _default(name, rest)
-    control, config = _parse(default, rest, name)
+    if name is None and not {"--config", "--resume"} & {a.partition("=")[0] for a in rest}:
+        tyro.cli(Train, args=[a for a in rest if a in ("-h", "--help")], prog="spherule train")
+        raise AssertionError("tyro ends the program when the recipe is missing")
+    control, config = _parse(_default(name, rest), rest, name)
     if control.print_config:
         print(json.dumps(config.to_dict(), indent=2))
         return
     if control.out is None:
         raise ValueError("--out DIR is missing: where the run goes")
-    where = control.out
+    _run(config, control, control.out)
+
+
+def _run(config: "RunConfig", control: Control, where: Path) -> None:
+    from spherule.cli.progress import first_rank, progress
+    from spherule.runs import train
+    from spherule.train import Interrupted
+
     try:
         with progress() as (on_step, log):
             train(
@@ -98,8 +107,11 @@ def _train(arguments: list[str]) -> None:
         print(f"done; spherule evaluate {quoted}, spherule report {quoted}")
 
 
-def _default(name: str | None, rest: list[str]) -> RunConfig:
+def _default(name: str | None, rest: list[str]) -> "RunConfig":
     """The config that flags are relative to: of a file, of the run to resume, or of a recipe."""
+    from spherule.runs import RunDirectory
+    from spherule.train import RunConfig
+
     file, out = _value(rest, "--config"), _value(rest, "--out")
     if file is not None:
         if name is not None:
@@ -111,12 +123,11 @@ def _default(name: str | None, rest: list[str]) -> RunConfig:
             raise ValueError(f"{out} holds a run of {recorded.recipe}, not of {name}")
         return recorded
     if name is None:
-        tyro.cli(Train, args=[a for a in rest if a in ("-h", "--help")], prog="spherule train")
-        raise AssertionError("tyro ends the program when the recipe is missing")
+        raise ValueError("--out DIR is missing: which run --resume goes on with")
     return recipes.get(name)
 
 
-def _parse(default: RunConfig, rest: list[str], name: str | None) -> tuple[Control, RunConfig]:
+def _parse(default: "RunConfig", rest: list[str], name: str | None) -> "tuple[Control, RunConfig]":
     unprefixed = tyro.conf.arg(name="")
     flags: Any = make_dataclass(
         "Flags",

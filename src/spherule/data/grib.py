@@ -4,6 +4,7 @@ numbers, steps that only some variables have.
 
 from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from spherule.optional import require
@@ -36,8 +37,12 @@ def open_grib(path: Path, chunks: dict[str, int] | None = None) -> "xr.Dataset":
 def _opened(path: str, modified: int, lazily: bool) -> "xr.Dataset":
     from cfgrib.xarray_store import open_variable_datasets
 
-    # One by one: opened together, those that don't fit beside the first would be left out.
-    cubes = open_variable_datasets(path, chunks={} if lazily else None)
+    # One by one: opened together, those that don't fit beside the first would be left out. They
+    # share an index, which does not stay: beside the data it would be a file that nobody asked for,
+    # in the way when data move, and a pickle that whoever wrote there could fill.
+    with TemporaryDirectory() as directory:
+        index = {"indexpath": f"{directory}/{{short_hash}}.idx"}
+        cubes = open_variable_datasets(path, index, chunks={} if lazily else None)
     if not cubes:
         raise ValueError("no messages")
     return _joined(cubes)

@@ -25,9 +25,13 @@ def served(x: Tensor, *others: Tensor | None) -> bool:
     return x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64) and _there()
 
 
-@torch.compiler.assume_constant_result
 def _there() -> bool:
     return native.load()[0] is not None
+
+
+# As torch.compiler.assume_constant_result says it, without the seconds that its import of the
+# compiler takes.
+_there._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 # Before torch 2.7 nobody tells exported programs from compiled ones.

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from spherule.report.table import Cell, ResultsTable, red
-from spherule.runs.scores import FORECASTS, Scores
+from spherule.runs.scores import Scores
 
 HEADINGS = ("Variable", "forecast", "RMSE ↓", "bias", "ACC ↑", "detail")
 NOTE = (
@@ -26,7 +26,7 @@ def score_table(titles: Sequence[str], scores: Sequence[Scores]) -> ResultsTable
         lines = [(title, s, 0) for title, s in zip(titles, scores, strict=True)]
         for title, s in zip(titles, scores, strict=True) if not alike else [("", first)]:
             of = f" of {title}" if title else ""
-            lines += [(f"{FORECASTS[f]}{of}", s, f) for f in range(1, len(FORECASTS))]
+            lines += [(f"{s.forecasts[f]}{of}", s, f) for f in range(1, len(s.forecasts))]
         for i, (title, s, f) in enumerate(lines):
             values = (s.rmse[f, v], s.bias[f, v], s.acc[f, v], s.spectra[f, v])
             cells = (Cell("" if value != value else f"{value:.4g}") for value in values)

@@ -18,8 +18,8 @@ from torch import Tensor
 
 from spherule import checks
 from spherule.distributed import area_shares, power_spectrum, summed
-from spherule.models import Linear, LinearConfig
 from spherule.optional import require
+from spherule.runs.linear import best_linear
 from spherule.runs.run import Run
 from spherule.tasks.fields import FieldTask
 from spherule.train import ranks
@@ -53,6 +53,13 @@ class Scores:
     """NaN for the climatology, which has no anomalies."""
     spectra: NDArray[np.float64]
     """Power in the upper half of the degrees, as a part of the truth's; 1 is its detail."""
+    linear: str = "per degree"
+    """What the linear map has matrices for."""
+
+    @property
+    def forecasts(self) -> tuple[str, ...]:
+        """As tables call them."""
+        return *FORECASTS[:-1], f"linear ({self.linear})"
 
     def losses(self) -> list[str]:
         """A sentence for each variable that the model predicts worse than something free."""
@@ -79,6 +86,7 @@ class Scores:
         return cls(
             str(kept["title"]), str(kept["lead"]), int(kept["step"]), int(kept["samples"]),
             tuple(variables), units, *(metrics[name] for name in METRICS),
+            str(kept.get("linear", "per degree")),
         )  # fmt: skip
 
     def save(self, path: Path) -> None:
@@ -91,6 +99,7 @@ class Scores:
             "lead": self.lead,
             "step": self.step,
             "samples": self.samples,
+            "linear": self.linear,
         }
         if path.suffix == ".json":
             variables = {
@@ -122,8 +131,9 @@ class Scores:
 @torch.no_grad()
 @checks.arguments
 def score(run: Run, *, samples: int | None = None, batch: int = 4, device: str = "auto") -> Scores:
-    """Of a run's model, of the input standing still, of the mean of the training data, and of the
-    best linear map. Processes under torchrun share each sample.
+    """Of a run's model, of the input standing still, of the mean of the training data, and of a
+    linear map: with a matrix for each degree, or for each degree and order if there are samples
+    enough and it is the better on validation data. Processes under torchrun share each sample.
     """
     where = ranks.choose_device(device)
     with ranks.process_group(where):
@@ -134,10 +144,7 @@ def _scored(run: Run, samples: int | None, batch: int, where: torch.device) -> S
     serial: Any = run.task()
     if not run.is_forecast:
         raise ValueError(f"{run.directory.path}: {run.name} is no forecast; it has no such scores")
-    linear = Linear(LinearConfig(), serial.grid, serial.in_channels, serial.out_channels)
-    if ranks.is_first():
-        linear.fit(serial.fitting_batches(linear.fitting_samples))
-    ranks.agree(linear)
+    linear, kind = best_linear(serial)
     mesh = ranks.whole_mesh(where)
     linear = ranks.spread(linear.to(where).eval(), mesh)
     task: Any
@@ -162,7 +169,7 @@ def _scored(run: Run, samples: int | None, batch: int, where: torch.device) -> S
     acc[FORECASTS.index("climatology")] = np.nan
     return Scores(
         run.config.title, str(run.metadata["lead"]), run.checkpoint.step, count, task.variables,
-        task.units, rmse * std, bias * std, acc, spectra,
+        task.units, rmse * std, bias * std, acc, spectra, kind,
     )  # fmt: skip
 
 
