@@ -17,6 +17,7 @@ extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
+    "argument_names",
     "plain_docstrings",
     "public_names",
     "layers_picture",
