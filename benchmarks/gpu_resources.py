@@ -36,7 +36,7 @@ CONVOLUTION = {
     "convolve": triton_kernels.convolve,
     "correlate": triton_kernels.correlate,
 }
-TABLES = ("programs", "splits", "windows", "pairs", "arcs", "sources", "start", "shape")
+TABLES = ("programs", "splits", "tiles", "windows", "bits", "rings", "sources", "start", "shape")
 FLOATS = ("lse", "delta", "grad_lse", "numbers", "values", "part", "part_out", "part_lse")
 NUMBERS = ("scale", "cutoff", "sharpness")
 FIELDS = ("q", "k", "v", "out", "grad_out", "dq", "dk", "dv", "x", "weight", "y", "dy")
@@ -102,6 +102,8 @@ def kind(argument: str, dtype: torch.dtype, constants: dict) -> str:
         return f"*{TYPES[dtype]}"
     if argument in (*FLOATS, "part_dk", "part_dv"):
         return "*fp32"
+    if argument == "angles":
+        return "*i64"
     if argument in TABLES:
         return "*i32"
     if argument == "key_mask":

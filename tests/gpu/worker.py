@@ -90,7 +90,7 @@ class Attention:
     weighted: bool = True
     channels_first: bool = False
     tile: tuple[int, int] = ()
-    most: float = 2.0
+    most: float = 1.5
     """Windows of a program over the mean, above which it is split."""
 
     @property
@@ -122,7 +122,7 @@ def attention(case: Attention, kernels: Callable | None = None) -> dict[str, tup
     exact = _by_reference([x.double() for x in inputs], nb, mask)
     plain = _by_reference(inputs, nb, mask)
     ours = (kernels or _by_kernels)(inputs, nb, mask)
-    if case.most < 2 and kernels is None:
+    if case.most < 1 and kernels is None:
         assert _tables(nb).parts > 0
     errors = {}
     for name, value in exact.items():
@@ -143,7 +143,7 @@ def _prefer(tile: tuple[int, int], most: float) -> None:
 
     gpu.tables.cache_clear()
     gpu._SIZES = (tile,) if tile else ((16, 32), (32, 32), (64, 32))
-    tiles._MOST, tiles._LEAST = most, 8 if most == 2.0 else 1
+    tiles._MOST, tiles._LEAST = most, 4 if most == 1.5 else 1
 
 
 def _tables(nb: Neighborhood):

@@ -33,6 +33,7 @@ class Rings:
 
     theta: NDArray[np.float64]
     nphi: Ints
+    phi0: NDArray[np.float64]
     ringstart: Ints
 
 
@@ -63,13 +64,15 @@ class ArcTable:
         pairs = range(self.pairs[r], self.pairs[r + 1])
         return zip(pairs, range(self.first[r], self.first[r] + len(pairs)), strict=True)
 
-    def arcs(self, r: int, queries: Ints, pair: int, s: int) -> tuple[Ints, Ints]:
+    def arcs(
+        self, r: int | Ints, queries: Ints, pair: int | Ints, s: int | Ints
+    ) -> tuple[Ints, Ints]:
         """First key (it may lie before or past the ring's ends) and number of keys of queries on
         ring r, on key ring s.
         """
         if self.columns is not None:
             return self.columns[0][queries], self.columns[1][queries]
-        nq, nk = int(self.query.nphi[r]), int(self.key.nphi[s])
+        nq, nk = self.query.nphi[r], self.key.nphi[s]
         middle = 2 * UNIT * nk * queries - self.shift[pair]
         first = -((self.reach[pair] - middle) // (2 * UNIT * nq))
         last = (self.reach[pair] + middle) // (2 * UNIT * nq)
@@ -144,7 +147,7 @@ def window_table(shape: tuple[int, int], size: tuple[int, int], transposed: bool
     """The table of windows on a plane; transposed, of the queries whose windows hold a key."""
     rows, columns = (_interval(n, w, transposed) for n, w in zip(shape, size, strict=True))
     nlat, nlon = shape
-    rings = Rings(np.zeros(nlat), np.full(nlat, nlon), np.arange(nlat) * nlon)
+    rings = Rings(np.zeros(nlat), np.full(nlat, nlon), np.zeros(nlat), np.arange(nlat) * nlon)
     none = np.zeros(0, dtype=np.int64)
     pairs = np.concatenate([[0], np.cumsum(rows[1])])
     return ArcTable(
@@ -162,4 +165,4 @@ def _interval(n: int, width: int, transposed: bool) -> tuple[Ints, Ints]:
 
 
 def _rings(grid: Grid) -> Rings:
-    return Rings(grid.theta, grid.nphi, grid.ringstart)
+    return Rings(grid.theta, grid.nphi, grid.phi0, grid.ringstart)

@@ -20,7 +20,7 @@ WIDEST = 256
 
 STAGES = 3
 
-# Centers and places: 16 rows are the least that tensor cores take, and waste the least on short
+# Centers and points: 16 rows are the least that tensor cores take, and waste the least on short
 # arcs; wide disks fill larger tiles, which load fewer points for each product.
 _SIZES = ((16, 32), (32, 32), (64, 32))
 
@@ -59,7 +59,7 @@ def forward(
         )
         if tables.parts:
             triton_forward.merge[call.splits](
-                *(out, lse, part_out, part_lse, tables.splits),
+                *(out, lse, part_out, part_lse, *tables.split),
                 *(*_strides(out), *call.sizes),
                 VALUE_DIM=v.shape[-1],
                 VALUE_WIDTH=cuda.padded(v.shape[-1]),
@@ -113,7 +113,7 @@ class Tables(NamedTuple):
     """`tiles.Tiles` on a device."""
 
     walk: tuple[Tensor, ...]
-    splits: Tensor
+    split: tuple[Tensor, ...]
     parts: int
     block: int
     window: int
@@ -125,14 +125,15 @@ def tables(neighborhood: Neighborhood, device: torch.device, width: int) -> Tabl
 
     def cost(size: tuple[int, int]) -> float:
         block, window = size
-        # A point loaded is taken for as dear as 16 products with it.
-        return tiles.estimate(neighborhood.table, block, window) * (block + 16) * window
+        # A point loaded is taken for as dear as 8 products with it.
+        return tiles.estimate(neighborhood.table, block, window) * (block + 8) * window
 
     block, window = min((s for s in _SIZES if s[0] * width <= 64 * 64), key=cost)
     cut = tiles.cut(neighborhood, block, window)
-    arrays = (cut.programs, cut.windows, cut.pairs, cut.numbers, cut.arcs)
+    arrays = (cut.programs, cut.centers, cut.windows, cut.bits, cut.rings, cut.numbers, cut.angles)
     walk = tuple(torch.from_numpy(a).to(device) for a in arrays)
-    return Tables(walk, torch.from_numpy(cut.splits).to(device), cut.parts, block, window)
+    split = (torch.from_numpy(cut.splits).to(device), walk[1], walk[4])
+    return Tables(walk, split, cut.parts, block, window)
 
 
 class _Call:
@@ -147,7 +148,7 @@ class _Call:
         self.batch_heads, self.heads = q.shape[0] * q.shape[1], q.shape[1]
         self.sizes = (self.batch_heads, self.heads, q.shape[2], self.tables.parts)
         self.programs = (self.tables.walk[0].shape[0] * self.batch_heads,)
-        self.splits = (self.tables.splits.shape[0] * self.batch_heads,)
+        self.splits = (self.tables.split[0].shape[0] * self.batch_heads,)
         self.soft = neighborhood.edge_width > 0
         self.sharpness = 1 / neighborhood.edge_width if self.soft else 0.0
         self.masked = key_mask is not None
@@ -180,7 +181,7 @@ class _Call:
     def add_parts(self, x: Tensor, part: Tensor) -> None:
         if self.tables.parts:
             triton_backward.add_parts[self.splits](
-                *(x, part, self.tables.splits, *_strides(x)),
+                *(x, part, *self.tables.split, *_strides(x)),
                 *(self.batch_heads, self.heads, self.tables.parts),
                 DIM=x.shape[-1],
                 WIDTH=cuda.padded(x.shape[-1]),

@@ -13,7 +13,7 @@ from spherule.ops.neighborhood_attention.triton_walk import centers, rows, store
 @triton.jit
 def forward(
     q, k, v, key_mask, out, lse, part_out, part_lse,
-    programs, windows, pairs, numbers, arcs,
+    programs, tiles, windows, bits, rings, numbers, angles,
     q_b, q_h, q_n, q_d, k_b, k_h, k_n, k_d, v_b, v_h, v_n, v_d, o_b, o_h, o_n, o_d, mask_b,
     batch_heads, heads, queries, parts, scale, cutoff, sharpness,
     DIM: tl.constexpr, WIDTH: tl.constexpr, VALUE_DIM: tl.constexpr, VALUE_WIDTH: tl.constexpr,
@@ -22,22 +22,21 @@ def forward(
 ):  # fmt: skip
     """out and lse of whole tiles, their parts of split ones."""
     bh = tl.program_id(0) % batch_heads
-    programs += 6 * (tl.program_id(0) // batch_heads)
+    programs += 5 * (tl.program_id(0) // batch_heads)
     b, h = (bh // heads).to(tl.int64), (bh % heads).to(tl.int64)
     q += b * q_b + h * q_h
     k += b * k_b + h * k_h
     v += b * v_b + h * v_h
     out += b * o_b + h * o_h
-    column, center, first, size = centers(programs, BLOCK)
-    point = first + tl.arange(0, BLOCK)
+    ring, place, point, center, turn = centers(programs, tiles, rings, BLOCK)
     query = rows(q, point, q_n, q_d, center, DIM, WIDTH)
     top = tl.full((BLOCK,), float("-inf"), tl.float32)
     total = tl.zeros((BLOCK,), tl.float32)
     sum = tl.zeros((BLOCK, VALUE_WIDTH), tl.float32)
-    for index in range(tl.load(programs + 3), tl.load(programs + 4)):
+    for index in range(tl.load(programs + 2), tl.load(programs + 3)):
         row, there, member, bias = walk(
-            index, column, center, size, windows, pairs, numbers, arcs, cutoff, sharpness,
-            WINDOW, SOFT,
+            index, ring, place, turn, windows, bits, rings, numbers, angles, cutoff, sharpness,
+            BLOCK, WINDOW, SOFT, False,
         )  # fmt: skip
         if MASKED:
             there = there & (tl.load(key_mask + b * mask_b + row, mask=there, other=0) != 0)
@@ -59,38 +58,38 @@ def forward(
     # A NaN in the scores makes the total NaN, and so the result.
     found = (tl.where(empty, 0.0, top) + tl.log2(tl.where(empty, 1.0, total))) * 0.6931471805599453
     found = tl.where(empty, float("-inf"), found)
-    slot = tl.load(programs + 5)
+    slot = tl.load(programs + 4)
     if slot < 0:
         store_rows(out, sum, point, o_n, o_d, center, VALUE_DIM, VALUE_WIDTH)
         tl.store(lse + bh.to(tl.int64) * queries + point, found, mask=center)
     else:
-        place = (bh.to(tl.int64) * parts + slot) * BLOCK + tl.arange(0, BLOCK)
-        store_rows(part_out, sum, place, VALUE_DIM, 1, center, VALUE_DIM, VALUE_WIDTH)
-        tl.store(part_lse + place, found, mask=center)
+        spot = (bh.to(tl.int64) * parts + slot) * BLOCK + tl.arange(0, BLOCK)
+        store_rows(part_out, sum, spot, VALUE_DIM, 1, center, VALUE_DIM, VALUE_WIDTH)
+        tl.store(part_lse + spot, found, mask=center)
 
 
 @triton.jit
 def merge(
-    out, lse, part_out, part_lse, splits, o_b, o_h, o_n, o_d, batch_heads, heads, queries, parts,
+    out, lse, part_out, part_lse, splits, tiles, rings,
+    o_b, o_h, o_n, o_d, batch_heads, heads, queries, parts,
     VALUE_DIM: tl.constexpr, VALUE_WIDTH: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Parts of a split tile by their log-sum-exp, in a fixed order."""
     bh = tl.program_id(0) % batch_heads
-    splits += 5 * (tl.program_id(0) // batch_heads)
+    splits += 4 * (tl.program_id(0) // batch_heads)
     b, h = (bh // heads).to(tl.int64), (bh % heads).to(tl.int64)
-    _, center, first, _ = centers(splits, BLOCK)
-    point = first + tl.arange(0, BLOCK)
+    _, _, point, center, _ = centers(splits, tiles, rings, BLOCK)
     top = tl.full((BLOCK,), float("-inf"), tl.float32)
     total = tl.zeros((BLOCK,), tl.float32)
     sum = tl.zeros((BLOCK, VALUE_WIDTH), tl.float32)
-    for slot in range(tl.load(splits + 3), tl.load(splits + 4)):
-        place = (bh.to(tl.int64) * parts + slot) * BLOCK + tl.arange(0, BLOCK)
-        s = tl.load(part_lse + place, mask=center, other=float("-inf"))
+    for slot in range(tl.load(splits + 2), tl.load(splits + 3)):
+        spot = (bh.to(tl.int64) * parts + slot) * BLOCK + tl.arange(0, BLOCK)
+        s = tl.load(part_lse + spot, mask=center, other=float("-inf"))
         new = tl.maximum(top, s)
         base = tl.where(new == float("-inf"), 0.0, new)
         p, fade = tl.exp(s - base), tl.exp(top - base)
         total = total * fade + p
-        part = rows(part_out, place, VALUE_DIM, 1, center, VALUE_DIM, VALUE_WIDTH)
+        part = rows(part_out, spot, VALUE_DIM, 1, center, VALUE_DIM, VALUE_WIDTH)
         sum = sum * fade[:, None] + p[:, None] * part
         top = new
     empty = total == 0.0

@@ -37,13 +37,20 @@ def _sin_squared(angle):
 
 
 @triton.jit
-def centers(programs, BLOCK: tl.constexpr):
-    """Columns of a tile's centers, which of them are there, and its first point and ring size."""
-    point = tl.load(programs)
-    first = tl.load(programs + 1)
-    size = tl.load(programs + 2)
-    column = first + tl.arange(0, BLOCK)
-    return column, column < size, point, size
+def _turned(spot, turn, rings):
+    """Ring, place and size of the ring of a point of `tiles.Tiles`, after the turn."""
+    ring = spot >> 16
+    sizes = tl.load(rings + 2 * ring + 1)
+    return ring, (spot & 0xFFFF) + turn * (sizes & 0xFFFF), sizes >> 16
+
+
+@triton.jit
+def centers(programs, tiles, rings, BLOCK: tl.constexpr):
+    """Rings, places and points of a tile's centers, which of them are there, and its turn."""
+    turn = tl.load(programs + 1)
+    spot = tl.load(tiles + BLOCK * tl.load(programs) + tl.arange(0, BLOCK))
+    ring, place, size = _turned(spot, turn, rings)
+    return ring, place, tl.load(rings + 2 * ring) + place, place < size, turn
 
 
 @triton.jit
@@ -74,43 +81,56 @@ def store_rows(
 
 
 @triton.jit
+def _longitude(ring, place, angles):
+    """In 2^-32 turns."""
+    turns = tl.load(angles + 3 * ring + 1) + place.to(tl.int64) * tl.load(angles + 3 * ring + 2)
+    return (turns >> 32).to(tl.int32)
+
+
+@triton.jit
+def _distance(ring, place, other, other_place, numbers, angles):
+    """From each point of the first list to each of the second. Differences of angles are exact:
+    they go around by themselves.
+    """
+    south = (tl.load(angles + 3 * ring) >> 32).to(tl.int32)
+    other_south = (tl.load(angles + 3 * other) >> 32).to(tl.int32)
+    south = (south[:, None] - other_south[None, :]).to(tl.float32)
+    east = (
+        _longitude(ring, place, angles)[:, None] - _longitude(other, other_place, angles)[None, :]
+    )
+    half = 7.314590396335798e-10  # pi / 2^32
+    product = tl.load(numbers + 2 * ring + 1)[:, None] * tl.load(numbers + 2 * other + 1)[None, :]
+    square = _sin_squared(south * half) + product * _sin_squared(east.to(tl.float32) * half)
+    return 2 * _asin(tl.minimum(tl.maximum(square, 0.0), 1.0))
+
+
+@triton.jit
 def walk(
-    index, column, center, size, windows, pairs, numbers, arcs, cutoff, sharpness,
-    WINDOW: tl.constexpr, SOFT: tl.constexpr,
+    index, ring, place, turn, windows, bits, rings, numbers, angles, cutoff, sharpness,
+    BLOCK: tl.constexpr, WINDOW: tl.constexpr, SOFT: tl.constexpr, TRANSPOSED: tl.constexpr,
 ):  # fmt: skip
     """Window `index`: its points, which of them some center needs, which belongs to which center,
-    and the log2 weights.
+    and the log2 weights, which are those of the centers if transposed.
     """
-    pair = tl.load(windows + 3 * index)
-    low = tl.load(windows + 3 * index + 1)
-    high = tl.load(windows + 3 * index + 2)
-    origin = tl.load(pairs + 6 * pair)
-    other = tl.load(pairs + 6 * pair + 1)
-    chunk = tl.load(pairs + 6 * pair + 2)
-    repeat = tl.load(pairs + 6 * pair + 3)
-    step = tl.load(pairs + 6 * pair + 4)
-    turns = column // repeat
-    arc = arcs + 2 * (chunk + column - turns * repeat)
-    start = tl.load(arc, mask=center, other=0) + turns * step
-    end = start + tl.load(arc + 1, mask=center, other=0)
-    place = low + tl.arange(0, WINDOW)
-    there = place < high
-    member = (place[None, :] >= start[:, None]) & (place[None, :] < end[:, None])
-    member = member & there[None, :]
-    place = tl.where(place >= other, place - other, place)
-    place = tl.where(place >= other, place - other, place)
-    bias = tl.zeros((column.shape[0], WINDOW), tl.float32) + tl.load(numbers + 5 * pair)
+    slot, center = tl.arange(0, WINDOW), tl.arange(0, BLOCK)
+    words: tl.constexpr = (BLOCK + 31) // 32
+    needed = tl.load(bits + words * WINDOW * index + slot)
+    word = needed[None, :]
+    if words == 2:
+        more = tl.load(bits + words * WINDOW * index + WINDOW + slot)
+        word = tl.where(center[:, None] < 32, word, more[None, :])
+        needed = needed | more
+    member = ((word >> (center[:, None] & 31)) & 1) != 0
+    spot = tl.load(windows + WINDOW * index + slot)
+    other, other_place, size = _turned(spot, turn, rings)
+    other_place = tl.where(other_place >= size, other_place - size, other_place)
+    if TRANSPOSED:
+        bias = tl.load(numbers + 2 * ring)[:, None]
+    else:
+        bias = tl.load(numbers + 2 * other)[None, :]
     if SOFT:
-        away = place + tl.load(pairs + 6 * pair + 5)
-        away = tl.where(away >= other, away - other, away)
-        x = away[None, :] * size - column[:, None] * other
-        x = tl.where(2 * x > size * other, x - size * other, x)
-        x = tl.where(-2 * x > size * other, x + size * other, x)
-        angle = x.to(tl.float32) * tl.load(numbers + 5 * pair + 3) + tl.load(numbers + 5 * pair + 4)
-        square = tl.load(numbers + 5 * pair + 2) * _sin_squared(0.5 * angle)
-        square += tl.load(numbers + 5 * pair + 1)
-        distance = 2 * _asin(tl.minimum(tl.maximum(square, 0.0), 1.0))
+        distance = _distance(ring, place, other, other_place, numbers, angles)
         taper = tl.minimum((cutoff - distance) * sharpness + 0.5, 1.0)
         member = member & (taper > 0)
-        bias += tl.log2(tl.maximum(taper, 1e-30))
-    return origin + place, there, member, bias
+        bias = bias + tl.log2(tl.maximum(taper, 1e-30))
+    return tl.load(rings + 2 * other) + other_place, needed != 0, member, bias
