@@ -23,6 +23,12 @@ def test_round_trip(name: str, tmp_path: Path) -> None:
     assert torch.equal(again(x), model(x))
 
 
+def test_weights_may_be_read_by_whoever_may_read_their_config(tmp_path: Path) -> None:
+    models.Linear(models.LinearConfig(lmax=2), "gauss:4x8", 1, 1).save_pretrained(tmp_path)
+    weights, config = (tmp_path / name for name in ("model.safetensors", "config.json"))
+    assert weights.stat().st_mode == config.stat().st_mode
+
+
 def test_only_parameters_are_stored(tmp_path: Path) -> None:
     model = small("spherical segformer, local")
     model.save_pretrained(tmp_path)

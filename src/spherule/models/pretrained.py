@@ -1,6 +1,7 @@
 """Models on disk: weights in safetensors, and what they are the weights of as JSON beside them."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,6 @@ _KEYS = ("model", "grid", "in_channels", "out_channels", "config")
 def save(model: "Model", directory: Path) -> None:
     """Write both files."""
     directory.mkdir(parents=True, exist_ok=True)
-    save_file({name: t.contiguous() for name, t in model.state_dict().items()}, directory / WEIGHTS)
     description = {
         "model": type(model).__name__,
         "grid": grid_to_json(model.grid),
@@ -30,6 +30,10 @@ def save(model: "Model", directory: Path) -> None:
         "config": model.config.to_dict(),
     }
     (directory / CONFIG).write_text(json.dumps(description, indent=2) + "\n")
+    tensors = {name: t.contiguous() for name, t in model.state_dict().items()}
+    save_file(tensors, directory / WEIGHTS)
+    # Whoever may read the one may read the other: safetensors' own files are for their owner alone.
+    shutil.copymode(directory / CONFIG, directory / WEIGHTS)
 
 
 def load(cls: "type[AnyModel]", directory: Path) -> "AnyModel":

@@ -51,8 +51,9 @@ def write_checkpoint(
         directory.mkdir(exist_ok=True)  # not its parent: a run that was removed stays removed
         remove(partial)
         model.save_pretrained(partial)
-        save_file({name: t.contiguous() for name, t in tensors.items()}, partial / TENSORS)
         write_json(partial / STATE, state)
+        save_file({name: t.contiguous() for name, t in tensors.items()}, partial / TENSORS)
+        shutil.copymode(partial / STATE, partial / TENSORS)  # as `save_pretrained` does
         names = sorted(p.name for p in partial.iterdir())
         sums = "".join(f"{_digest(partial / name)}  {name}\n" for name in names)
         (partial / SUMS).write_text(sums)
