@@ -64,16 +64,19 @@ def spectra(target: Path, sources: list[Path]) -> None:
         power, gain = axes[:, v]
         for shade, (day, both) in zip(SHADES, first["spectra"].items(), strict=True):
             model, truth = (np.array(both[key])[v] for key in ("model", "truth"))
-            known = truth > 1e-6 * truth.max()
+            known = truth > 1e-4 * truth.max()
             power.plot(
                 np.flatnonzero(known), (model / truth)[known], color=shade, label=f"day {day}"
             )
         for color, row in zip(COLORS, rows.values(), strict=False):
-            gain.plot(_finite(row["gain"])[v], color=color, label=row["title"])
+            if "gain" in row:  # not kept of all
+                gain.plot(_finite(row["gain"])[v], color=color, label=row["title"])
         power.axhline(1, color="#999", lw=0.8, zorder=0)
         gain.axhline(1, color="#999", lw=0.8, zorder=0)
-        power.set(title=name, ylim=(0, 2))
-        gain.set(xlabel="degree", yscale="log", ylim=(1e-3, 10))
+        power.set(title=name, yscale="log", ylim=(0.5, 8))
+        power.set_yticks([0.5, 1, 2, 4, 8], ["½", "1", "2", "4", "8"])
+        power.minorticks_off()
+        gain.set(xlabel="degree", xlim=(0, 40), yscale="log", ylim=(1e-2, 10))
         for ax in (power, gain):
             ax.spines[["top", "right"]].set_visible(False)
     axes[0, 0].set_ylabel("power over the solver's")
