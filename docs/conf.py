@@ -37,6 +37,8 @@ html_theme_options = {
     "pygments_light_style": "tango",
 }
 html_sidebars = {"changelog": [], "results": [], "benchmarks": []}
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_copy_source = html_show_sourcelink = False
 
 # A broken link fails the build, in pages and in annotations alike. What other packages define is

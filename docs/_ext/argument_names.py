@@ -43,6 +43,7 @@ MEANINGS = {
     "equation": "what is integrated.",
     "fields": "`(..., variables, *grid.shape)`.",
     "fold": "the name of the fold; None is the random split.",
+    "generator": "of the random numbers; by default torch's own.",
     "globe": "what is shown.",
     "grid": "where the field lives.",
     "grids": "in the order of `place`'s arguments; shards of grids for one field over many ranks.",
@@ -72,12 +73,14 @@ MEANINGS = {
     "nested": "whether pixels are in HEALPix's nested order; else in ring order.",
     "nlat": "rings of latitude.",
     "nlon": "points on each ring.",
+    "nside": "HEALPix's resolution: a sphere has 12 nside^2 pixels.",
     "number": "of the block, from 0.",
     "offset": "of the first longitude from 0, as a part of a cell.",
     "out_channels": "of the output.",
     "out_grid": "where the output lives; by default `grid`.",
     "output": "of the model, for one sample.",
     "path": "of the file or directory.",
+    "planet": "its radius, rotation and gravity.",
     "position": "what is added to the field to tell places apart: spherical harmonics, a learned "
     "value a point, sines of the place in the sequence, or nothing.",
     "predicted": "classes of the points, or scores of each class.",
@@ -178,6 +181,12 @@ MEANINGS = {
     "Neighborhood.weights.i": "the query.",
     "Neighborhood.window.shape": "rows and columns of the plane.",
     "Neighborhood.window.size": "rows and columns of the window, odd.",
+    "PanoramaDataset.split": "the part of the store, or all of it.",
+    "PanoramaStatistics.class_frequencies": "the part of the sphere that each class covers.",
+    "PanoramaStatistics.depth_mean": "in metres.",
+    "PanoramaStatistics.depth_std": "the standard deviation, in metres.",
+    "PanoramaStatistics.rgb_mean": "of each channel.",
+    "PanoramaStatistics.rgb_std": "the standard deviation of each channel.",
     "Placed.set_table.table": "its values.",
     "PlanarAttention.out_bias": "whether the last projection adds a constant.",
     "PlanarAttention.window": "the side of the square that is attended to; None is all points.",
@@ -219,11 +228,12 @@ MEANINGS = {
     "ShallowWater.damping_time": "in which degree lmax falls by a factor e, in seconds; None is "
     "no damping.",
     "ShallowWater.integrator": "how it is stepped in time.",
-    "ShallowWater.planet": "its radius, rotation and gravity.",
     "ShallowWater.tilt": "the angle between the axis of rotation and that of the coordinates.",
     "ShallowWater.topography": "coefficients of the ground's geopotential.",
     "ShallowWater.trajectory.every": "steps from one state that is given to the next.",
     "ShallowWaterTaskConfig.open.directory": "where what must be made for it goes.",
+    "ShallowWaterTaskConfig.test_samples": "how many there are.",
+    "ShallowWaterTaskConfig.validation_samples": "how many there are.",
     "SphericalAttention.forward.key_mask": "True where keys count.",
     "SphericalAttention.place.query_grid": "where queries are; by default `grid`.",
     "StanfordSource.labels": "of a pixel: the nearest one's, or the majority's.",
@@ -269,6 +279,8 @@ MEANINGS = {
     "evaluate.batch": "samples at a time.",
     "evaluate.task": "where it is open already.",
     "evaluated.directories": "of the runs.",
+    "galewsky.perturbed": "whether there is the bump.",
+    "galewsky_jet.lat": "latitudes, in radians.",
     "globe_section.room": "bytes that the page may take.",
     "image_grid.columns": "of pixels.",
     "image_grid.rows": "of pixels.",
@@ -280,7 +292,7 @@ MEANINGS = {
     "point_variance.spectrum": "C_l of each degree.",
     "predict.source": "the user's file, or a Dataset.",
     "predict.target": "the file to write.",
-    "random_coeffs.generator": "of the random numbers; by default torch's own.",
+    "random_states.preset": "means and deviations, or their name.",
     "render.rotation": "the matrix R; by default none.",
     "score.batch": "samples at a time.",
     "spectral_filter.response": "a factor for each degree.",
@@ -335,7 +347,8 @@ def described(obj: Any, lines: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _process(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    if what not in ("class", "exception", "function", "method") or inspect.isdatadescriptor(obj):
+    home = (getattr(obj, "__module__", None) or "").partition(".")[0]
+    if what not in ("class", "exception", "function", "method") or not name.startswith(home + "."):
         return
     given, unknown = described(obj, lines)
     for argument in unknown:

@@ -201,9 +201,10 @@ def _months_later(times: NDArray, count: int) -> NDArray:
         moved = np.array([_month_later(t, count) for t in times], dtype=object)
     else:
         month = times.astype("datetime64[M]")
+        later = month + np.timedelta64(count, "M")
         # A day that the later month lacks is its last.
-        last = (month + count + 1).astype("datetime64[D]") - np.timedelta64(1, "D")
-        day = (month + count).astype("datetime64[D]") + (times.astype("datetime64[D]") - month)
+        last = (later + np.timedelta64(1, "M")).astype("datetime64[D]") - np.timedelta64(1, "D")
+        day = later.astype("datetime64[D]") + (times.astype("datetime64[D]") - month)
         moved = np.minimum(day, last) + (times - times.astype("datetime64[D]"))
     return moved.astype(times.dtype)
 
