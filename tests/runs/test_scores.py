@@ -5,15 +5,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from spherule.data.field_files import open_fields
-from spherule.models import TransformerConfig
+from spherule.models import Linear, LinearConfig, TransformerConfig
 from spherule.runs import Run, roll_out, score, train
+from spherule.runs.linear import best_linear
 from spherule.runs.scores import FORECASTS, Scores
 from spherule.tasks import ForecastConfig
+from spherule.tasks.field_sections import field_sections
 from spherule.train import RunConfig, TrainingConfig
+from spherule.train.figures import ByLatitude, Spectra
+from spherule.train.task import Trained
 from tests.fields import era5_like
-from tests.tiny import silent
+from tests.tiny import TINY, silent
 
 xr = pytest.importorskip("xarray")
 
@@ -56,12 +61,45 @@ def test_scores_are_those_of_their_definitions(run: Run) -> None:
     assert found.rmse[FORECASTS.index("linear"), 0] < found.rmse[FORECASTS.index("persistence"), 0]
 
 
+@torch.no_grad()
+def test_the_linear_map_is_the_better_that_the_samples_allow(run: Run) -> None:
+    assert score(run, samples=1).forecasts[-1] == "linear (per degree)", "23 samples are too few"
+    task = TINY.task.open(seed=0, log=silent)
+    linear, kind = best_linear(task)
+    assert (kind, linear.config.reach) == ("per degree and order", 3)
+    by_degree = Linear(LinearConfig(), task.grid, task.in_channels, task.out_channels)
+    by_degree.fit(task.fitting_batches(by_degree.fitting_samples))
+    errors = [
+        sum(
+            (model(x[None]) - y).square().mean().item()
+            for x, y in map(task.test.__getitem__, (0, 1))
+        )
+        for model in (linear, by_degree)
+    ]
+    assert errors[0] < 0.5 * errors[1]
+
+
 def test_a_model_that_loses_to_persistence_says_so(run: Run) -> None:
     found = score(run)
     worse = found.rmse[0] > found.rmse[FORECASTS.index("persistence")]
     assert worse.any()
     said = [s for s in found.losses() if "loses to persistence" in s]
     assert len(said) == worse.sum()
+
+
+def test_figures_are_in_own_units(run: Run) -> None:
+    found, task = score(run), run.task()
+    model = Trained("model", run.model, task, torch.device("cpu"))
+    figures = [figure for section in field_sections([model]) for figure in section.figures]
+    (errors,) = (figure for figure in figures if isinstance(figure, ByLatitude))
+    assert errors.panels == ["z (m2 s-2)", "t (K)"]
+    share = np.add.reduceat(task.grid.weights, task.grid.ringstart) / (4 * np.pi)
+    rmse = np.sqrt((errors.curves[0].values ** 2 * share).sum(1))
+    assert rmse == pytest.approx(found.rmse[0], rel=1e-4)
+    (spectra,) = (figure for figure in figures if isinstance(figure, Spectra))
+    assert spectra.panels == ["z (squares of m2 s-2)", "t (squares of K)"]
+    power = spectra.curves[0].error.sum(1) / (4 * np.pi)
+    assert power == pytest.approx(found.rmse[0] ** 2, rel=0.2), "but for what is beyond lmax"
 
 
 def test_a_tie_is_no_loss() -> None:

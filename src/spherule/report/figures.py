@@ -169,7 +169,7 @@ def _(figure: Spectra) -> str:
         ax.set_xlabel("degree ℓ")
         ax.set_title(panel)
         ax.grid(alpha=0.25)
-    axes[0].set_ylabel("power (squared deviations)")
+    axes[0].set_ylabel("power")
     legend_below(drawing, axes[0])
     return embedded(drawing, "Power spectra of truth, predictions and errors", vector=True)
 

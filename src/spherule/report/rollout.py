@@ -84,6 +84,14 @@ def physical_frames(rollout: Rollout) -> dict[str, NDArray[np.float32]]:
     }
 
 
+def _labels(rollout: Rollout, power: str = "") -> list[str]:
+    """Variables with their units."""
+    return [
+        f"{name} ({power}{unit})" if unit else name
+        for name, unit in zip(rollout.variables, rollout.units, strict=True)
+    ]
+
+
 def _growth(path: Path, rollout: Rollout) -> None:
     plt = pyplot()
     count = len(rollout.variables)
@@ -92,16 +100,19 @@ def _growth(path: Path, rollout: Rollout) -> None:
     )
     unit, each = ("days", 24) if rollout.hours[-1] >= LONG else ("hours", 1)
     times = rollout.hours / each
-    for i, (ax, variable) in enumerate(zip(axes[0], rollout.variables, strict=True)):
-        ax.plot(times, rollout.model_error[:, i], marker="o", markersize=3, label="model",
-                **run_style(0))  # fmt: skip
-        ax.plot(times, rollout.persistence_error[:, i], "--", color="0.35",
-                label="persistence")  # fmt: skip
-        highest = 1.5 * max(float(rollout.persistence_error[:, i].max()), 1.0)
-        ax.set_ylim(0, min(highest, 1.1 * max(rollout.model_error[:, i].max(), highest / 1.1)))
-        ax.set(xlabel=unit, title=variable)
+    std = rollout.statistics.std
+    for i, (ax, label) in enumerate(zip(axes[0], _labels(rollout), strict=True)):
+        model, still = (std[i] * e[:, i] for e in (rollout.model_error, rollout.persistence_error))
+        # A single lead is a point, which a line without markers would not show.
+        ax.plot(times, model, marker="o", markersize=3, label="model", **run_style(0))
+        ax.plot(times, still, "--", marker=".", color="0.35", label="persistence")
+        # A forecast that goes astray leaves the picture; persistence does not.
+        highest = 1.5 * float(still.max()) or std[i]
+        ax.set_ylim(0, min(2 * highest, max(1.1 * float(model.max()), highest)))
+        ax.set_xlim(left=0)
+        ax.set(xlabel=unit, title=label)
         ax.grid(alpha=0.25)
-    axes[0][0].set_ylabel("root mean square error (deviations)")
+    axes[0][0].set_ylabel("root mean square error")
     axes[0][0].legend(frameon=False)
     figure.suptitle(f"{rollout.title}: error of forecasts that follow themselves")
     figure.savefig(path, dpi=130)
@@ -118,17 +129,20 @@ def _spectra(path: Path, rollout: Rollout) -> None:
     chosen = sorted({0, rollout.hours.size // 2, rollout.hours.size - 1})
     shades = plt.get_cmap("viridis")(np.linspace(0.1, 0.8, len(chosen)))
     degree = np.arange(1, rollout.spectra["truth"].shape[2])
-    for i, (ax, variable) in enumerate(zip(axes[0], rollout.variables, strict=True)):
+    std = rollout.statistics.std
+    for i, (ax, label) in enumerate(zip(axes[0], _labels(rollout, "squares of "), strict=True)):
         for lead, shade in zip(chosen, shades, strict=True):
-            truth, model = (rollout.spectra[k][lead, i, 1:] for k in ("truth", "model"))
+            truth, model = (
+                std[i] ** 2 * rollout.spectra[k][lead, i, 1:] for k in ("truth", "model")
+            )
             ax.plot(degree, truth, color=shade, linewidth=3.5, alpha=0.35)
             ax.plot(degree, model, color=shade, label=when[lead])
         logarithmic(ax, x=True)
-        top = float(rollout.spectra["truth"][:, i].max())
+        top = std[i] ** 2 * float(rollout.spectra["truth"][:, i].max())
         ax.set_ylim(top * 1e-8, top * 10)
-        ax.set(xlabel="degree ℓ", title=variable)
+        ax.set(xlabel="degree ℓ", title=label)
         ax.grid(alpha=0.25)
-    axes[0][0].set_ylabel("power (squared deviations)")
+    axes[0][0].set_ylabel("power")
     axes[0][0].legend(frameon=False, title="thick: truth, thin: model")
     figure.suptitle(f"{rollout.title}: spectra")
     figure.savefig(path, dpi=130)
@@ -163,7 +177,8 @@ def _frame(panels: list[Any], rollout: Rollout, label: str, title: str) -> io.By
         )  # fmt: skip
         ax.set_title(name)
         if name != "model":
-            figure.colorbar(drawn, ax=ax, shrink=0.8, label=label if name == "truth" else "error")
+            what = label if name == "truth" else f"error of {label}"
+            figure.colorbar(drawn, ax=ax, shrink=0.8, label=what)
     figure.suptitle(title)
     image = io.BytesIO()
     figure.savefig(image, dpi=80)

@@ -41,6 +41,7 @@ def _zonal_fits(task: FieldTask, degree: int) -> bool:
     return size <= MEMORY and (task.endless or task.samples >= ENOUGH * unknown)
 
 
+@torch.no_grad()
 def _error(task: FieldTask, linear: Linear) -> float:
     """On validation samples, squared, summed."""
     area = torch.tensor(task.grid.weights).reshape(task.grid.shape)

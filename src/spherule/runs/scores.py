@@ -85,8 +85,7 @@ class Scores:
         units = tuple(str(v["units"]) for v in variables.values())
         return cls(
             str(kept["title"]), str(kept["lead"]), int(kept["step"]), int(kept["samples"]),
-            tuple(variables), units, *(metrics[name] for name in METRICS),
-            str(kept.get("linear", "per degree")),
+            tuple(variables), units, **metrics, linear=str(kept.get("linear", "per degree")),
         )  # fmt: skip
 
     def save(self, path: Path) -> None:

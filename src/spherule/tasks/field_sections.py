@@ -40,6 +40,13 @@ def field_sections(models: Sequence[Trained]) -> list[Section]:
             )
     shown = [_Shown.of(trained) for trained in models]
     names = [name.replace("_", " ") for name in task.variables]
+    labels, squared = (
+        [
+            f"{name} ({form.format(unit)})" if unit else name
+            for name, unit in zip(names, task.units, strict=True)
+        ]
+        for form in ("{}", "squares of {}")
+    )
     ahead = span(task.lead)
     return [
         Section(
@@ -57,13 +64,12 @@ def field_sections(models: Sequence[Trained]) -> list[Section]:
         Section(
             "Error by latitude",
             f"Root mean square along each ring, over {len(shown[0].truth)} test samples, in "
-            "deviations of each variable. A planar model takes the poles for the edges of an "
-            "image.",
+            "the variables' own units. A planar model takes the poles for the edges of an image.",
             [
                 ByLatitude(
-                    names,
+                    labels,
                     [RingCurve(s.title, s.task.grid, s.by_ring()) for s in shown],
-                    "error (deviations)",
+                    "error",
                 )
             ],
         ),
@@ -72,7 +78,7 @@ def field_sections(models: Sequence[Trained]) -> list[Section]:
             "Power at each degree of the spherical harmonics. A prediction that follows the "
             "truth keeps its detail; where the error meets the truth, that scale is not "
             "predicted.",
-            [Spectra(names, [s.spectra() for s in shown])],
+            [Spectra(squared, [s.spectra() for s in shown])],
         ),
     ]
 
@@ -105,22 +111,30 @@ class _Shown:
         return self.prediction - self.truth
 
     def by_ring(self) -> NDArray[np.float64]:
-        """Root mean square over samples and each ring: (variables, rings)."""
+        """Root mean square over samples and each ring, in own units: (variables, rings)."""
         error = self.error.double().flatten(2)
         grid = self.task.grid
         sums, counts = (
             np.add.reduceat(u.sum(0).numpy(), grid.ringstart, axis=1)
             for u in (error.square().nan_to_num(0.0), error.isfinite().double())
         )
-        return np.sqrt(np.divide(sums, counts, where=counts > 0, out=np.full_like(sums, np.nan)))
+        squares = np.divide(sums, counts, where=counts > 0, out=np.full_like(sums, np.nan))
+        return self._std * np.sqrt(squares)
 
     def spectra(self) -> SpectralCurves:
         grid = self.task.grid
         power = [
-            ops.power_spectrum(ops.sht(u.double().nan_to_num(0.0), grid, grid.lmax)).mean(0).numpy()
+            self._std**2
+            * ops.power_spectrum(ops.sht(u.double().nan_to_num(0.0), grid, grid.lmax))
+            .mean(0)
+            .numpy()
             for u in (self.truth, self.prediction, self.error)
         ]
         return SpectralCurves(self.title, *power)
+
+    @property
+    def _std(self) -> NDArray[np.float64]:
+        return np.array(self.task.statistics.std)[:, None]
 
     def physical(self, u: Tensor, variable: int) -> NDArray[Any]:
         """The first sample of a variable in its own units."""
