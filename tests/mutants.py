@@ -3,14 +3,22 @@
     python tests/mutants.py [--count 200] [--seed 0] [--package ops nn]
 
 Each mutant is the tree with one token of one line changed: an operator, a comparison, a constant,
-a `not` that is dropped. In a copy of the tree it runs the tests that know its file best; those of
-csrc are built first. What survives is a test that is missing, or a line that is. Results are kept
-in build/mutants: a mutant is not tried again while its file is the same and, where it survived, its
-tests are; so a run may be stopped at any time and goes on where it was.
+a `not` that is dropped. All tests are collected once; a mutant is a fork of that process in which
+the functions of its file have the code of the changed text, and csrc's a library that is built
+anew. It runs the tests that know its file best, those that speak of its function first. What is
+computed while modules are imported needs a fresh import, and comes last.
+
+A mutant is killed by a test that fails, ends its process or hangs, and passes well within the time
+limit where nothing is wrong. What survives is a test that is missing, or a line that is. Results
+are kept in build/mutants: a mutant is not tried again while its file is the same and, where it
+survived, its tests are; so a run may be stopped at any time and goes on where it was.
 """
 
 import argparse
+import ast
 import contextlib
+import functools
+import gc
 import hashlib
 import importlib
 import inspect
@@ -26,7 +34,10 @@ import sys
 import time
 import tokenize
 import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
@@ -68,12 +79,19 @@ SWAPS = {
 # minutes a mutant.
 PACKAGES = ["grids", "geometry", "ops", "nn", "objectives", "pde", "rooms", "models", "data"]
 PACKAGES += ["train", "tasks", "runs", "csrc"]
-NATIVE = ["native/test_library", "ops/test_neighborhood_attention", "ops/test_free_rings"]
-NATIVE += ["ops/test_disco", "ops/test_arguments"]
+LEFT_OUT = ["browser", "distributed", "gpu", "real", "fuzz", "malformed", "recipes", "report"]
+NATIVE = {
+    "attention": ["ops/test_neighborhood_attention", "ops/test_free_rings"],
+    "disco": ["ops/test_disco"],
+    "legendre": ["ops/test_legendre", "ops/test_sht"],
+    "norm": ["ops/test_norm"],
+    "pointwise": ["ops/test_pointwise"],
+    "library": ["native/test_library"],
+}
 FILES = 8  # of tests for a mutant
-TEST_SECONDS, SECONDS, WAITED = 60, 90, 600
-"""A test that computes so long, or waits so long, hangs: the mutant is killed. One that is alive
-at the end survives.
+SECONDS, TEST_SECONDS, SOUND_SECONDS, WAITED = 30, 30, 10, 600
+"""No test starts when a mutant has computed so long: it survives. One that computes or waits so
+long hangs, if it takes a third of that where nothing is wrong; else it tells nothing.
 """
 COMPILE = ["-std=gnu++17", "-O1", "-fopenmp", "-fPIC", "-fno-math-errno", "-fno-exceptions"]
 COMPILE += ["-fno-rtti", "-w", "-fvisibility=hidden", "-DSPHERULE_ISA=baseline"]
@@ -147,11 +165,12 @@ def drawn(root: Path, count: int, seed: int, packages: list[str]) -> list[Mutant
     return turns[:count]
 
 
+@functools.cache
 def tests_of(root: Path, path: Path) -> list[str]:
     """Files of tests, first the one of the same name, then those that say most of its names."""
     package, *parts = path.relative_to(SOURCE).with_suffix("").parts
     if package == "csrc":
-        return [f"tests/{name}.py" for name in NATIVE]
+        return [f"tests/{name}.py" for user in users(root, path) for name in NATIVE[user.stem]]
     source = (root / path).read_text()
     names = set(re.findall(r"^\s*(?:def|class) ([a-zA-Z]\w{3,})", source, re.M))
     names |= set(re.findall(r"^([A-Z][A-Z_]{3,}) =", source, re.M))
@@ -159,10 +178,9 @@ def tests_of(root: Path, path: Path) -> list[str]:
     scores = {}
     for test in sorted((root / "tests").glob("*/test_*.py")):
         folder = test.parent.name
-        if folder in ("browser", "distributed", "gpu"):
+        if folder in LEFT_OUT:
             continue
-        text = test.read_text()
-        said = sum(bool(re.search(rf"\b{name}\b", text)) for name in names)
+        said = len(names & words(test))
         own = any(test.stem == f"test_{part}" for part in parts) and folder == package
         score = 100 * own + said + 3 * (folder == package)
         if said or folder == package:
@@ -170,12 +188,90 @@ def tests_of(root: Path, path: Path) -> list[str]:
     return sorted(scores, key=lambda test: -scores[test])[:FILES]
 
 
+@functools.cache
+def words(path: Path) -> set[str]:
+    return set(re.findall(r"\w+", path.read_text()))
+
+
+@functools.cache
+def users(root: Path, path: Path) -> list[Path]:
+    """The files to compile after a change in one of csrc."""
+    sources = sorted((root / SOURCE / "csrc").glob("*.cpp"))
+    needed = (
+        subprocess.run(["c++", "-MM", s], capture_output=True, text=True).stdout for s in sources
+    )
+    return [s for s, files in zip(sources, needed, strict=True) if f"/{path.name}" in files]
+
+
+def runs_later(mutant: Mutant, text: str) -> bool:
+    """Whether its line is in a function's body, so that nothing has come of it at import."""
+    if mutant.path.suffix != ".py":
+        return True
+    place = (mutant.line, mutant.column)
+    return any(
+        (part.lineno, part.col_offset) <= place < (part.end_lineno, part.end_col_offset)
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef)
+        for part in node.body
+    )
+
+
+def names_of(text: str, line: int) -> set[str]:
+    """The functions and classes that a line is in, and those of its file that use them."""
+    defined = [
+        n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef | ast.ClassDef)
+    ]
+    names = {n.name for n in defined if n.lineno <= line <= (n.end_lineno or 0)}
+    while True:
+        plain = {name for name in names if not name.startswith("__")}
+        more = {
+            user.name
+            for user in defined
+            for n in ast.walk(user)
+            if (isinstance(n, ast.Name) and n.id in plain)
+            or (isinstance(n, ast.Attribute) and n.attr in plain)
+        }
+        if more <= names:
+            return plain
+        names |= more
+
+
+def code_objects(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from code_objects(constant)
+
+
+def put_in(path: Path, text: str) -> None:
+    """Gives the functions of a file, wherever they are held, the code of another text of it."""
+    (module,) = (m for m in sys.modules.values() if getattr(m, "__file__", None) == str(path))
+    compiled = module.__spec__.loader.source_to_code(text.encode(), str(path))  # with its hooks
+    code = {(c.co_qualname, c.co_firstlineno): c for c in code_objects(compiled)}
+    for thing in gc.get_objects():
+        if type(thing) is FunctionType and thing.__code__.co_filename == str(path):
+            thing.__code__ = code[thing.__code__.co_qualname, thing.__code__.co_firstlineno]
+
+
+def forget() -> None:
+    """Empties what the package has kept so far."""
+    for thing in gc.get_objects():
+        kept = type(thing) is functools._lru_cache_wrapper
+        if kept and str(thing.__module__).startswith("spherule"):
+            thing.cache_clear()
+
+
+Run = Callable[[list[str], "Mutant | None"], int]
+"""Runs tests, files or one by its id, of a mutant or of none; 0 if no test failed."""
+
+
 class Tree:
     """A copy of the sources and tests in which one line at a time is wrong."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.sound: dict[str, bool] = {}
+        self.log = directory / "build" / "tests.log"
+        self.sound: dict[str, bool] = {"": True}
         shutil.rmtree(directory, ignore_errors=True)
         leave = shutil.ignore_patterns(
             ".venv", "build", "dist", "out", ".git", "__pycache__", "results"
@@ -206,53 +302,48 @@ class Tree:
         self.library.unlink(missing_ok=True)
         return not subprocess.run(link, **SILENT).returncode
 
-    def users(self, path: Path) -> list[Path]:
-        """The files to compile after a change in one of csrc."""
-        sources = sorted((self.directory / SOURCE / "csrc").glob("*.cpp"))
-        needed = (
-            subprocess.run(["c++", "-MM", s], capture_output=True, text=True).stdout
-            for s in sources
-        )
-        return [s for s, files in zip(sources, needed, strict=True) if f"/{path.name}" in files]
+    def killer(self, mutant: Mutant, run: Run) -> str | None:
+        """The test that kills it, if one does."""
+        while (failed := self.with_mutant(mutant, run)) is not None:
+            if failed not in self.sound:
+                passed = self.in_fork(lambda: run([failed], None)) is None
+                self.sound[failed] = passed and DURATIONS.get(failed, 0.0) < SOUND_SECONDS
+                if not self.sound[failed]:
+                    print(f"left out: {failed} tells nothing", flush=True)
+            if self.sound[failed]:
+                break
+        return failed
 
-    def kills(self, mutant: Mutant) -> bool:
-        while True:
-            # A file of tests that can't be collected at all would be the answer for ever.
-            listed = tests_of(self.directory, mutant.path)
-            tests = [test for test in listed if self.sound.get(test, True)]
-            failed = self.with_mutant(mutant, tests)
-            if failed is None or self.is_sound(failed):
-                return failed is not None
-
-    def with_mutant(self, mutant: Mutant, tests: list[str]) -> str | None:
-        """The first test that fails."""
+    def with_mutant(self, mutant: Mutant, run: Run) -> str | None:
+        """The first test that fails, "" where none could be run."""
         place, objects = self.directory / mutant.path, self.directory / "build" / "mutant"
         original = place.read_text()
-        stale = [] if mutant.path.suffix == ".py" else self.users(mutant.path)
+        tests = tests_of(self.directory, mutant.path)
+        stale = [] if mutant.path.suffix == ".py" else users(self.directory, mutant.path)
         try:
             place.write_text(mutant.text(original))
             if stale and not self.build(stale, objects):
                 return ""
-            return self.failing(tests, around(original, mutant.line))
+            return self.in_fork(lambda: run(tests, mutant))
         finally:
             place.write_text(original)
             if stale:
                 shutil.rmtree(objects)
+                self.library.unlink(missing_ok=True)
                 shutil.copy(self.objects / self.library.name, self.library)
 
-    def failing(self, tests: list[str], name: str = "") -> str | None:
-        """The first test that fails, if any does; "" where the process ended or a test hung.
-
-        They run in a fork of this process, which has everything but the package imported; first
-        those that speak of a name.
-        """
-        log = self.directory / "build" / "tests.log"
+    def in_fork(self, run: Callable[[], int]) -> str | None:
+        """The first test that fails, ends the process or hangs; "" where none was run."""
+        self.log.write_text("")
         child = os.fork()
         if not child:
-            code = 1
+            code = BROKEN
             try:
-                left_out = [test for test, sound in self.sound.items() if not sound]
-                code = run_tests(self.directory, tests, left_out, log, name)
+                os.setsid()
+                output = os.open(self.log, os.O_WRONLY | os.O_APPEND)
+                os.dup2(output, 1)
+                os.dup2(output, 2)
+                code = run()
             except BaseException:
                 traceback.print_exc()
             finally:
@@ -263,70 +354,126 @@ class Tree:
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child, signal.SIGKILL)  # what its tests have started
+        text = self.log.read_text(errors="replace")
+        for test, seconds in re.findall(r"^passed (.+) in (\S+) s$", text, re.M):
+            DURATIONS[test] = float(seconds)
         if status == 0:
             return None
-        failure = re.search(r"^(?:FAILED|ERROR) (tests/\S+(?:\[.*?\])?)", log.read_text(), re.M)
-        if failure is None and os.WIFEXITED(status):
-            raise RuntimeError(f"no tests were run:\n{log.read_text()[-3000:]}")
-        return failure[1] if failure else ""
-
-    def is_sound(self, test: str) -> bool:
-        """Whether a test passes where nothing is wrong: else it tells nothing, here and later."""
-        if test and test not in self.sound:
-            self.sound[test] = self.failing([test]) is None
-            if not self.sound[test]:
-                print(f"left out: {test} fails without any mutant", flush=True)
-        return self.sound.get(test, True)
+        started = re.findall(r"^started (.+)$", text, re.M)
+        code = os.waitstatus_to_exitcode(status)
+        if code == COLLECTION_FAILED and not started:
+            return ""
+        if not started or code > 1:
+            raise RuntimeError(f"the tests could not be run:\n{text[-3000:]}")
+        return started[-1]
 
 
+COLLECTION_FAILED, BROKEN = 2, 77  # exit codes: pytest's, and one of our own
 SILENT: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+DURATIONS: dict[str, float] = {}  # of tests that have passed
 
 
-def around(text: str, line: int) -> str:
-    """The function or class that a line of Python is in."""
-    above = re.findall(r"^\s*(?:def|class) (\w+)", "\n".join(text.splitlines()[:line]), re.M)
-    return above[-1] if above else ""
+class Watch:
+    """A plugin of pytest that says which test runs, and ends the process where one hangs."""
 
-
-class Limits:
-    """A plugin of pytest: tests that speak of `name` come first, one that hangs ends the process,
-    and none starts late.
-    """
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.end = time.process_time() + SECONDS
-
-    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        said = {i: re.search(rf"\b{self.name}\b", inspect.getsource(i.function)) for i in items}
-        items.sort(key=lambda item: said[item] is None)
-
-    def pytest_runtest_setup(self) -> None:
-        import pytest
-
+    def pytest_runtest_setup(self, item: Any) -> None:
         signal.setitimer(signal.ITIMER_VIRTUAL, TEST_SECONDS)
         signal.alarm(WAITED)
-        if time.process_time() > self.end:
-            pytest.exit("no test has failed so far", returncode=0)
+        self.start = time.process_time()
+        os.write(1, f"\nstarted {item.nodeid}\n".encode())
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.when == "teardown" and report.passed:
+            seconds = time.process_time() - self.start
+            os.write(1, f"\npassed {report.nodeid} in {seconds:.2f} s\n".encode())
 
 
-def run_tests(tree: Path, tests: list[str], left_out: list[str], log: Path, name: str) -> int:
+@functools.cache
+def words_of(function: Any) -> set[str]:
+    return set(re.findall(r"\w+", inspect.getsource(function)))
+
+
+def run_items(session: Any, items: list[Any], names: set[str]) -> int:
+    """First tests that speak of a name; of each test one case before the second of any; and what
+    is known to be fast.
+    """
+    cases: Counter[Any] = Counter()
+    keys = {}
+    for item in items:
+        spoken = words_of(item.function)
+        keys[item] = (
+            "subprocess" in spoken,  # it imports everything anew
+            not names & spoken,
+            cases[item.function],
+            DURATIONS.get(item.nodeid, 0.5),
+        )
+        cases[item.function] += 1
+    items = sorted(items, key=keys.__getitem__)
+    end = computed() + SECONDS
+    for item, following in zip(items, [*items[1:], None], strict=True):
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if session.testsfailed:
+            return 1
+        if computed() > end:
+            break
+    return 0
+
+
+class Warm:
+    """A plugin of pytest that, with all tests collected, tries mutants in forks."""
+
+    def __init__(self, tree: Tree, judge: Callable[[Run], None]) -> None:
+        self.tree, self.judge = tree, judge
+
+    def pytest_runtestloop(self, session: Any) -> bool:
+        self.session = session
+        for item in session.items:
+            words_of(item.function)
+        gc.collect()
+        self.judge(self.run)
+        return True
+
+    def run(self, tests: list[str], mutant: Mutant | None) -> int:
+        names: set[str] = set()
+        forget()
+        if mutant and mutant.path.suffix == ".py":
+            place = self.tree.directory / mutant.path
+            text = place.read_text()
+            put_in(place, text)
+            names = names_of(text, mutant.line)
+        items = [i for i in self.session.items if {i.nodeid, i.nodeid.split("::")[0]} & {*tests}]
+        items = [i for i in items if self.tree.sound.get(i.nodeid, True)]
+        return run_items(self.session, items, names)
+
+
+class Cold:
+    """A plugin of pytest that runs what was collected after the package was imported anew."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+
+    def pytest_runtestloop(self, session: Any) -> bool:
+        items = [i for i in session.items if self.tree.sound.get(i.nodeid, True)]
+        run_items(session, items, set())
+        return True
+
+    def run(self, tests: list[str], mutant: Mutant | None) -> int:
+        return pytest_main(self.tree, tests, self)
+
+
+def pytest_main(tree: Tree, tests: list[str], plugin: Any) -> int:
     import pytest
 
-    os.setsid()
-    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
-    os.chdir(tree)
-    os.environ |= {"PYTHONPATH": f"{tree / 'src'}", "OMP_NUM_THREADS": "1"}
-    sys.path[:0] = [str(tree / "src"), str(tree)]
+    os.chdir(tree.directory)
+    os.environ |= {"PYTHONPATH": f"{tree.directory / 'src'}", "OMP_NUM_THREADS": "1"}
+    sys.path[:0] = [str(tree.directory / "src"), str(tree.directory)]
     # An editable installation answers first, with the sources that are right.
     sys.meta_path[:] = [f for f in sys.meta_path if "editable" not in type(f).__module__]
     sys.dont_write_bytecode = True  # a second is too coarse to tell two mutants apart
-    options = ["-q", "-x", "-n", "0", "-m", "not slow and not browser", "-p", "no:cacheprovider"]
+    options = ["-q", "-s", "-n", "0", "-m", "not slow", "-p", "no:cacheprovider"]
+    options += ["-o", "tmp_path_retention_policy=none"]
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of what is imported already
-    options += [f"--deselect={test}" for test in left_out]
-    return int(pytest.main([*options, *tests], plugins=[Limits(name)]))
+    return int(pytest.main([*options, *tests], plugins=[Watch(), plugin]))
 
 
 class Results:
@@ -351,11 +498,29 @@ class Results:
         text = b"".join((self.tree / file).read_bytes() for file in files)
         return hashlib.sha256(text).hexdigest()[:12]
 
-    def add(self, mutant: Mutant, killed: bool) -> None:
+    def add(self, mutant: Mutant, killer: str | None, seconds: float) -> None:
         name, file, tests = self.key(mutant)
-        line = {"mutant": name, "file": file, "killed": killed}
+        line = {"mutant": name, "file": file, "killed": killer is not None, "seconds": seconds}
+        line |= {"tests": tests} if killer is None else {"by": killer}
         with self.path.open("a") as journal:
-            journal.write(json.dumps(line if killed else line | {"tests": tests}) + "\n")
+            journal.write(json.dumps(line) + "\n")
+
+
+def computed() -> float:
+    """Seconds of this process and of those that it has waited for."""
+    return sum(os.times()[:4])
+
+
+def judge(tree: Tree, chosen: list[Mutant], results: Results, run: Run) -> None:
+    for mutant in chosen:
+        if results.killed(mutant) is not None:
+            continue
+        start = computed()
+        killer = tree.killer(mutant, run)
+        seconds = round(computed() - start, 1)
+        results.add(mutant, killer, seconds)
+        word = "SURVIVED" if killer is None else "killed  "
+        print(f"{word} {mutant} ({seconds} s) {killer or ''}", flush=True)
 
 
 def main() -> None:
@@ -367,23 +532,29 @@ def main() -> None:
     kept = ROOT / "build" / "mutants"
     tree = Tree(kept / f"tree-{os.getpid()}")
     chosen = drawn(tree.directory, options.count, options.seed, options.package)
-    results = Results(kept / "results.jsonl", tree.directory)
+    path = kept / "results.jsonl"
+    results = Results(path, tree.directory)
     for module in SLOW_IMPORTS:
         importlib.import_module(module)
-    survived = []
+    later = [m for m in chosen if runs_later(m, (tree.directory / m.path).read_text())]
+    files = sorted({test for m in later for test in tests_of(tree.directory, m.path)})
     try:
-        for mutant in chosen:
-            start = time.monotonic()
-            killed = results.killed(mutant)
-            if killed is None:
-                killed = tree.kills(mutant)
-                results.add(mutant, killed)
-                word = "killed  " if killed else "SURVIVED"
-                print(f"{word} {mutant} ({time.monotonic() - start:.0f} s)", flush=True)
-            if not killed:
-                survived.append(mutant)
+        # In a process of its own: in this one the package is never imported.
+        warm = os.fork()
+        if not warm:
+            code = 1
+            try:
+                all_of_them = Warm(tree, functools.partial(judge, tree, later, results))
+                code = pytest_main(tree, files, all_of_them)
+            finally:
+                os._exit(code)
+        if os.waitpid(warm, 0)[1]:
+            sys.exit("the tests can't be collected")
+        judge(tree, [m for m in chosen if m not in later], results, Cold(tree).run)
     finally:
         shutil.rmtree(tree.directory, ignore_errors=True)
+    results = Results(path, ROOT)
+    survived = [m for m in chosen if not results.killed(m)]
     print(f"{len(chosen) - len(survived)} of {len(chosen)} killed; survivors:", *survived, sep="\n")
     sys.exit(len(survived) > 0.1 * len(chosen))
 

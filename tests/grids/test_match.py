@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spherule import Grid
-from spherule.grids import healpix
+from spherule.grids import healpix, own_rings
 from tests.oracles import REGULAR, SMALL_GRIDS
 
 
@@ -104,6 +104,15 @@ def test_rows_at_latitudes_of_their_own_are_rings_with_areas_between_them() -> N
     assert "their bounds" in bounded.note
     cap = 2 * np.pi * (1 - np.sin(np.radians(edges[-2]))) / 24
     assert bounded.grid.ring_weights[0] == pytest.approx(cap, rel=1e-12)
+
+
+def test_rows_that_leave_out_more_than_a_step_at_a_pole_do_not_cover_the_sphere() -> None:
+    assert own_rings.cover_the_sphere(np.array([80.0, 40, 0, -40, -80]))
+    assert own_rings.cover_the_sphere(np.array([70.0, 50, 0, -50, -70]))
+    for south in ([-40.0, -60], [-50.0, -65]):  # the last step counts, not the one before
+        rows = np.array([80.0, 40, 0, *south])
+        assert not own_rings.cover_the_sphere(rows)
+        assert not own_rings.cover_the_sphere(-rows[::-1])
 
 
 def test_reduced_rings_of_any_family_are_recognised_from_their_points() -> None:

@@ -11,6 +11,7 @@ from spherule import Grid, native, ops
 from spherule.geometry.filters import Stencil
 from spherule.geometry.neighborhood import Neighborhood
 from spherule.ops.neighborhood_attention.reference import neighborhood_attention as reference
+from spherule.ops.pointwise import linear
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -153,3 +154,16 @@ def test_the_library_refuses_what_it_cannot_walk() -> None:
         cpu.forward(q[..., :0], k[..., :0], v, DISK, 1.0, None, out, lse)
     with pytest.raises(ValueError, match="its table does not fit the sizes"):
         cpu.forward(q[:, :, 1:], k, v, DISK, 1.0, None, out, lse)
+
+
+@pytest.mark.parametrize("threads", [0, -1, 2**31 - 1])
+def test_threads_that_no_machine_has_are_refused(threads: int, monkeypatch) -> None:
+    """OpenMP would end the process."""
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    x = torch.randn(1, 2, *GRID.shape)
+    with pytest.raises(ValueError, match="number of threads is out of range"):
+        ops.neighborhood_attention(*tensors(), DISK)
+    with pytest.raises(ValueError, match="number of threads is out of range"):
+        ops.disco(x, torch.randn(2, 2, STENCIL.basis), STENCIL)
+    with pytest.raises(ValueError, match="number of threads is out of range"):
+        linear(x.flatten(2), torch.randn(3, 2))

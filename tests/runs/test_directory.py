@@ -14,7 +14,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from spherule.runs import Run, RunDirectory, evaluate, evaluated, train
+from spherule.runs import Run, RunDirectory, evaluate, evaluated, publish, train
 from spherule.tasks import ShallowWaterTaskConfig
 from spherule.train.checkpoint import checkpoints, damage
 from tests.tiny import losses, silent, tiny
@@ -98,6 +98,30 @@ def test_a_second_training_into_a_directory_is_refused_and_names_the_first(tmp_p
     assert len(losses(directory)) == 3
 
 
+def _hold_with_a_worker(directory: Path, begun) -> None:
+    with RunDirectory(directory).locked():
+        worker = multiprocessing.get_context("fork").Process(target=_outlive, args=(begun,))
+        worker.start()
+        worker.join()
+
+
+def _outlive(begun) -> None:
+    begun.set()
+    time.sleep(3)
+
+
+def test_a_lock_dies_with_its_process_though_a_worker_lives_on(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    begun = context.Event()
+    holder = context.Process(target=_hold_with_a_worker, args=(tmp_path, begun))
+    holder.start()
+    assert begun.wait(60)
+    holder.kill()
+    holder.join()
+    with RunDirectory(tmp_path).locked():
+        pass
+
+
 def test_a_renamed_checkpoint_is_no_checkpoint_of_that_step(run_copy: Path) -> None:
     newest = checkpoints(run_copy / "checkpoints")[-1]
     newest.path.rename(newest.path.with_name("step-00000099"))
@@ -130,6 +154,74 @@ def test_junk_in_a_journal_or_an_evaluation_is_left_out(run_copy: Path) -> None:
     for junk in ("[]", '{"step": 9}', "{"):
         (run_copy / "evaluation.json").write_text(junk)
         assert evaluated([run_copy], log=silent)[0]["test"]["loss"]["count"] == 4
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"step": 9, "loss": "x"},
+        {"step": 9, "loss": None},
+        {"step": 9, "loss": 10**400},
+        {"step": 10**400, "loss": 1.0},
+        {"step": -1, "loss": 1.0},
+        {"step": 9, "validation": 5},
+        {"step": 9, "validation": {}},
+        {"step": 9, "validation": {"loss": {"mean": "x"}}},
+        {"step": 9, "training_loss": [], "validation": {"loss": {"mean": 1.0}}},
+    ],
+)
+def test_a_record_without_numbers_is_left_out(run_copy: Path, record: dict) -> None:
+    before = RunDirectory(run_copy).records()
+    with (run_copy / "metrics.jsonl").open("a") as file:
+        file.write(json.dumps(record) + "\n")
+    assert RunDirectory(run_copy).records() == before
+
+
+def test_an_evaluation_of_another_shape_is_made_again(run_copy: Path, monkeypatch) -> None:
+    from spherule.runs import evaluation
+
+    (good,) = evaluated([run_copy], log=silent)
+    monkeypatch.setattr(evaluation, "evaluate", lambda *_, **__: {"made": "again"})
+    assert evaluated([run_copy], log=silent) == [good]
+    path = run_copy / "evaluation.json"
+    nothing: tuple = (None, 3, "x", [], {}, {"loss": 3}, {"samples": "x"})
+    for key in ("columns", "test", "measured_on", "title", "parameters", "training_loss"):
+        fine = {"columns": [{}], "title": ["x"], "parameters": [3], "training_loss": [None]}
+        for value in (v for v in nothing if v not in fine.get(key, [])):
+            path.write_text(json.dumps({**good, key: value}))
+            assert evaluated([run_copy], log=silent) == [{"made": "again"}], (key, value)
+
+
+def test_junk_in_a_published_run_is_named(finished: Path, tmp_path: Path) -> None:
+    path = Path(publish(Run.open(finished), tmp_path / "water", log=silent)) / "run.json"
+    good = json.loads(path.read_text())
+    for key in good:
+        for value in (None, "x", [], 0.5, {} if key == "config" else True):
+            path.write_text(json.dumps({**good, key: value}))
+            with pytest.raises(ValueError, match=r"run\.json: .*"):
+                Run.open(path.parent)
+
+
+def test_statistics_that_are_none_are_named(run_copy: Path) -> None:
+    path = run_copy / "metadata.json"
+    good = json.loads(path.read_text())
+    for junk in ({**good, "mean": None}, {**good, "std": 3}, {**good, "std": None}):
+        path.write_text(json.dumps(junk))
+        with pytest.raises(ValueError, match="metadata: mean and std must be lists of numbers"):
+            Run.open(run_copy).task(silent)
+
+
+def test_overwriting_leaves_no_old_metadata(run_copy: Path) -> None:
+    shutil.copy(run_copy / "metadata.json", run_copy / "problem.json")
+    RunDirectory(run_copy).clear()
+    assert not RunDirectory(run_copy).metadata.exists()
+
+
+def test_a_file_in_place_of_checkpoints_is_named(run_copy: Path) -> None:
+    shutil.rmtree(run_copy / "checkpoints")
+    (run_copy / "checkpoints").write_text("")
+    with pytest.raises(OSError, match=r"could not be written to .*checkpoints"):
+        train(tiny(), run_copy, resume=True, log=silent)
 
 
 def test_evaluations_over_other_samples_are_made_again(run_copy: Path, finished: Path) -> None:

@@ -9,6 +9,8 @@ namespace {
 
 // As rows and widths are 32 bits.
 constexpr int64_t MOST = INT32_MAX, WIDEST = 1 << 20;
+// Where there are none to be had, OpenMP ends the process.
+constexpr int64_t THREADS = 1 << 12;
 
 inline bool within(int64_t low, int64_t x, int64_t high) { return low <= x && x <= high; }
 
@@ -20,7 +22,7 @@ inline bool valid(const spherule_problem &p) {
     if (!sizes || __builtin_mul_overflow(p.batch * p.heads, p.queries + p.keys, &size) ||
         __builtin_mul_overflow(size, 8 * (p.dim + p.value_dim + 64), &size))
         return false;
-    return within(SPHERULE_FLOAT32, p.dtype, SPHERULE_BFLOAT16) && p.threads >= 1;
+    return within(SPHERULE_FLOAT32, p.dtype, SPHERULE_BFLOAT16) && within(1, p.threads, THREADS);
 }
 
 // The rings of `points` points, one after the other
@@ -83,13 +85,13 @@ inline bool valid(const spherule_pointwise &p, const spherule_channels &x,
             return false;
     return within(0, p.batch, MOST) && within(0, p.points, MOST) && within(1, p.in, WIDEST) &&
            within(0, p.hidden, WIDEST) && x.channels == p.in && out == p.out && out >= 1 &&
-           within(SPHERULE_FLOAT32, p.dtype, SPHERULE_FLOAT64) && p.threads >= 1;
+           within(SPHERULE_FLOAT32, p.dtype, SPHERULE_FLOAT64) && within(1, p.threads, THREADS);
 }
 
 inline bool valid_sizes(const spherule_legendre &s) {
     return within(0, s.fields, MOST) && within(0, s.lmax, WIDEST) && within(0, s.rings, MOST) &&
            within(0, s.pairs, s.rings) && within(0, s.orders, MOST) &&
-           within(SPHERULE_FLOAT32, s.dtype, SPHERULE_FLOAT64) && s.threads >= 1;
+           within(SPHERULE_FLOAT32, s.dtype, SPHERULE_FLOAT64) && within(1, s.threads, THREADS);
 }
 
 inline bool valid(const spherule_legendre &s) {

@@ -11,7 +11,7 @@ constexpr int64_t SLACK = 16, FARTHEST = INT64_C(1) << 48;
 
 inline bool valid(const spherule_fields &f) {
     return within(0, f.batch, MOST) && within(0, f.channels, MOST) &&
-           within(SPHERULE_FLOAT32, f.dtype, SPHERULE_FLOAT64) && f.threads >= 1;
+           within(SPHERULE_FLOAT32, f.dtype, SPHERULE_FLOAT64) && within(1, f.threads, THREADS);
 }
 
 // Whether there are so many bytes at all

@@ -33,7 +33,13 @@ class Statistics:
         """Those that a run has kept, if it has."""
         if metadata is None or f"{prefix}mean" not in metadata:
             return None
-        return cls(tuple(metadata[f"{prefix}mean"]), tuple(metadata[f"{prefix}std"]))
+        mean, std = (metadata.get(f"{prefix}{name}") for name in ("mean", "std"))
+        if not isinstance(mean, list | tuple) or not isinstance(std, list | tuple):
+            raise ValueError(
+                f"metadata: {prefix}mean and {prefix}std must be lists of numbers, got "
+                f"{mean!r:.80} and {std!r:.80}"
+            )
+        return cls(tuple(mean), tuple(std))
 
     @checks.arguments
     def normalise(self, fields: Shaped[Tensor, "..."], grid: Grid) -> Shaped[Tensor, "..."]:

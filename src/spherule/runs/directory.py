@@ -1,5 +1,6 @@
 """A run's directory: every name in it stands here, once."""
 
+import multiprocessing.util
 import os
 import shlex
 import socket
@@ -132,6 +133,7 @@ class RunDirectory:
         own = (self.config, self.metadata, self.evaluation, self.scores, self.metrics)
         for path in (*own, self.checkpoints, self.tensorboard):
             remove(path)
+        remove(self.metadata)  # where there was an old one beside the new
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -150,6 +152,8 @@ class RunDirectory:
                 raise BlockingIOError(
                     f"{self.path} is being trained by {other}: wait for it, or give another --out"
                 ) from None
+            # Else workers, which look for their parent every few seconds only, would keep it.
+            multiprocessing.util.register_after_fork(file, type(file).close)
             file.truncate(0)
             file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
             file.flush()

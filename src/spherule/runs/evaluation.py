@@ -14,7 +14,17 @@ from spherule.train.files import read_json, write_json
 from spherule.train.measure import measure
 from spherule.train.task import Log, Task
 
-KEYS = ("step", "columns", "test", "measured_on", "title", "recipe", "parameters")
+KEYS: dict[str, type] = {
+    "step": int,
+    "columns": dict,
+    "test": dict,
+    "measured_on": dict,
+    "title": str,
+    "recipe": str,
+    "parameters": int,
+    "torch": str,
+}
+"""What is kept of an evaluation, and is of use in tables."""
 
 
 @checks.arguments
@@ -75,7 +85,7 @@ def evaluated(
     best, or over another number of samples than the rest, are made anew.
     """
     runs = [Run.open(directory) for directory in directories]
-    kept = [_kept(run) for run in runs]
+    kept = [kept_evaluation(run) for run in runs]
     counts = {result["measured_on"]["samples"] for result in kept if result}
     if None in kept or len(counts) > 1:
         # All by default, so that numbers over more samples or fewer don't stand side by side.
@@ -89,12 +99,19 @@ def evaluated(
     ]
 
 
-def _kept(run: Run) -> dict[str, Any] | None:
+def kept_evaluation(run: Run) -> dict[str, Any] | None:
+    """What an evaluation of this checkpoint has kept; None: it can be made again."""
     try:
-        result = read_json(run.directory.evaluation, *KEYS)
-    except (FileNotFoundError, ValueError):  # of 0.1.0, or damaged: it can be made again
+        result = read_json(run.directory.evaluation, **KEYS)
+        tested, measured = result["test"], result["measured_on"]
+        numbers = [tested[name][part] for name in result["columns"] for part in ("mean", "std")]
+        numbers += [x for x in (result["training_loss"],) if x is not None]
+        whole = all(type(x) is float for x in numbers)
+        whole = whole and all(type(x) is str for x in result["columns"].values())
+        whole = whole and type(measured["samples"]) is int and type(measured["grid"]) is str
+    except (FileNotFoundError, ValueError, KeyError, TypeError):  # of 0.1.0, or damaged
         return None
-    return result if result["step"] == run.checkpoint.step else None
+    return result if whole and result["step"] == run.checkpoint.step else None
 
 
 def _by_default(run: Run, result: dict[str, Any]) -> bool:

@@ -9,9 +9,9 @@ from typing import Any
 from spherule import checks
 from spherule.models import hub
 from spherule.runs.directory import RunDirectory
-from spherule.runs.evaluation import evaluate
+from spherule.runs.evaluation import evaluate, kept_evaluation
 from spherule.runs.run import Run
-from spherule.train.files import read_json, write_json, write_whole
+from spherule.train.files import write_json, write_whole
 from spherule.train.task import Log
 
 
@@ -70,8 +70,4 @@ def run_card(run: Run, result: dict[str, Any], notes: str = "", address: str = "
 
 
 def _evaluation(run: Run, device: str, log: Log) -> dict[str, Any]:
-    path = run.directory.evaluation
-    result = read_json(path) if path.exists() else {}
-    if result.get("step") != run.checkpoint.step:
-        result = evaluate(run, device=device, log=log)
-    return result
+    return kept_evaluation(run) or evaluate(run, device=device, log=log)

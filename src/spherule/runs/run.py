@@ -14,7 +14,7 @@ from spherule.train.files import read_json
 from spherule.train.run_config import RunConfig
 from spherule.train.task import Log, Task
 
-PUBLISHED = ("config", "metadata", "step")
+PUBLISHED: dict[str, type] = {"config": dict, "metadata": dict, "step": int}
 """What is kept of the run of a published model."""
 
 assert tasks.__all__  # imported for the tasks that it makes known
@@ -53,9 +53,12 @@ class Run:
 
     @classmethod
     def _published(cls, where: RunDirectory) -> "Run":
-        kept = read_json(where.published, *PUBLISHED)
-        checkpoint = Checkpoint(where.path, checks.integer("step", kept["step"], low=0))
-        config = RunConfig.from_dict(kept["config"])
+        kept = read_json(where.published, **PUBLISHED)
+        checkpoint = Checkpoint(where.path, kept["step"])
+        try:
+            config = RunConfig.from_dict(kept["config"])
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{where.published}: {error}") from error
         return cls(where, config, checkpoint, from_pretrained(where.path), kept["metadata"])
 
     @property

@@ -74,7 +74,7 @@ class Scores:
     @classmethod
     def load(cls, path: Path) -> "Scores":
         """From JSON."""
-        kept = read_json(path, "title", "lead", "step", "samples", "variables")
+        kept = read_json(path, title=str, lead=str, step=int, samples=int, variables=dict)
         variables = kept["variables"]
         metrics = {
             metric: np.array(

@@ -119,16 +119,17 @@ def _claimed(
     _require_free(config, where, resume=resume, overwrite=overwrite)
     new = [path for path in (where.path, *where.path.parents) if not path.exists()]
     where.path.mkdir(parents=True, exist_ok=True)
-    try:
-        with where.locked():
+    with where.locked():
+        try:
+            _require_free(config, where, resume=resume, overwrite=overwrite)  # still, and for good
             yield
-    except BaseException:
-        if new and not where.exists():
-            where.lock.unlink(missing_ok=True)
-            for path in new:
-                if not any(path.iterdir()):
-                    path.rmdir()
-        raise
+        except BaseException:
+            if new and not where.exists():
+                where.lock.unlink(missing_ok=True)
+                for path in new:
+                    if not any(path.iterdir()):
+                        path.rmdir()
+            raise
 
 
 def _write_down(where: RunDirectory, config: RunConfig, task: Task, *, overwrite: bool) -> None:

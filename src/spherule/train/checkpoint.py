@@ -5,6 +5,7 @@ it, and `SHA256SUMS` over all of them (`sha256sum -c` reads it). It is written u
 brought to disk, and renamed: under its own name it is whole, or somebody damaged it later.
 """
 
+import contextlib
 import hashlib
 import os
 import re
@@ -60,7 +61,8 @@ def write_checkpoint(
         for path in (*partial.iterdir(), partial):
             _to_disk(path)
     except (OSError, safetensors.SafetensorError) as error:
-        remove(partial)
+        with contextlib.suppress(OSError):  # that of the writing is the one to name
+            remove(partial)
         raise OSError(
             f"the checkpoint of step {step} could not be written to {directory} ({error}); "
             "those before it are as they were. Make room, then go on with --resume"

@@ -25,8 +25,8 @@ def write_json(path: Path, values: Any) -> None:
     write_whole(path, json.dumps(values, indent=2) + "\n")
 
 
-def read_json(path: Path, *keys: str) -> dict[str, Any]:
-    """The object in a file, with at least these keys."""
+def read_json(path: Path, *keys: str, **types: type) -> dict[str, Any]:
+    """The object in a file, with at least these keys, and those of some type."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -37,6 +37,9 @@ def read_json(path: Path, *keys: str) -> dict[str, Any]:
         raise ValueError(f"{path} is not valid JSON: {error}") from error
     if not isinstance(values, dict):
         raise ValueError(f"{path}: expected an object, got {type(values).__name__}")
-    if missing := sorted(set(keys) - values.keys()):
+    if missing := sorted({*keys, *types} - values.keys()):
         raise ValueError(f"{path} lacks {', '.join(missing)}")
+    for key, kind in types.items():
+        if type(values[key]) is not kind:
+            raise ValueError(f"{path}: {key}={values[key]!r:.80} must be of type {kind.__name__}")
     return values

@@ -32,7 +32,7 @@ class Journal:
 
 
 def read_journal(path: Path) -> list[dict[str, Any]]:
-    """The records with a step; lines that a kill cut short or somebody damaged are left out."""
+    """The records; lines that a kill cut short or somebody damaged are left out."""
     if not path.exists():
         return []
     records = []
@@ -41,9 +41,22 @@ def read_journal(path: Path) -> list[dict[str, Any]]:
             record = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        if isinstance(record, dict) and type(record.get("step")) is int:
+        if isinstance(record, dict) and _is_whole(record):
             records.append(record)
     return records
+
+
+def _is_whole(record: dict[str, Any]) -> bool:
+    """It has a step, and where it has losses, they are numbers."""
+    step, validation = record.get("step"), record.get("validation", {"loss": {"mean": 0.0}})
+    if type(step) is not int or not 0 <= step < 2**63:
+        return False
+    mean = validation
+    for name in ("loss", "mean"):
+        mean = mean.get(name) if isinstance(mean, dict) else None
+    training = record.get("training_loss")
+    numbers = (record.get("loss", 0.0), 0.0 if training is None else training, mean)
+    return all(type(number) is float for number in numbers)
 
 
 def _board(path: Path, after: int) -> Any:
