@@ -61,6 +61,8 @@ def test_an_address_is_read_through_fsspec(data, tmp_path: Path) -> None:
     assert torch.equal(read[0][0], ForecastDataset(data, ["z"], lead="1h")[0][0])
     with pytest.raises(FileNotFoundError, match=r"memory://spherule/no\.nc does not exist"):
         open_fields("memory://spherule/no.nc")
+    for address in (f"file://{tmp_path}/far.nc", Path(f"file://{tmp_path}/far.nc")):
+        assert open_fields(address).z.equals(data.z)
 
 
 def test_levels_are_variables_of_their_own(data) -> None:

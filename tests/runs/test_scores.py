@@ -93,7 +93,7 @@ def test_figures_are_in_own_units(run: Run) -> None:
     figures = [figure for section in field_sections([model]) for figure in section.figures]
     (errors,) = (figure for figure in figures if isinstance(figure, ByLatitude))
     assert errors.panels == ["z (m2 s-2)", "t (K)"]
-    share = np.add.reduceat(task.grid.weights, task.grid.ringstart) / (4 * np.pi)
+    share = np.add.reduceat(task.grid.weights.ravel(), task.grid.ringstart) / (4 * np.pi)
     rmse = np.sqrt((errors.curves[0].values ** 2 * share).sum(1))
     assert rmse == pytest.approx(found.rmse[0], rel=1e-4)
     (spectra,) = (figure for figure in figures if isinstance(figure, Spectra))

@@ -33,7 +33,8 @@ def open_fields(source: Source) -> "xr.Dataset":
     xr = require("xarray", f"reading {named(source)}")
     if isinstance(source, xr.Dataset):
         return source
-    text = str(source)
+    # A path has one slash where an address has several; a file's begins with one of its own.
+    text = re.sub(r"^file:/+", "/", str(source))
     if _ADDRESS.match(text):
         return _open_far(_ADDRESS.sub(r"\1://", text))
     path = Path(text)
