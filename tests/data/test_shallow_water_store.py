@@ -150,6 +150,16 @@ def test_damage_is_found(copy: Path) -> None:
         StoredShallowWater(copy)
 
 
+@pytest.mark.parametrize(("old", "new"), [("mean", "meant"), ("std", "stdd"), ("seed", 4)])
+def test_metadata_that_lack_a_name_are_named(copy: Path, old: str, new: str | int) -> None:
+    text = (copy / "zarr.json").read_text()
+    changed = f'"{new}":' if isinstance(new, str) else f'"{old}": [{new}], "x":'
+    assert f'"{old}":' in text
+    (copy / "zarr.json").write_text(text.replace(f'"{old}":', changed))
+    with pytest.raises(ValueError, match=r"copy\.zarr is damaged: (Key|Type)Error"):
+        StoredShallowWater(copy)
+
+
 def test_too_small_a_disk_is_refused_before_anything_is_written(monkeypatch, tmp_path) -> None:
     usage = namedtuple("usage", "free")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(1000))

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from spherule import checks
-from spherule.data.zarr_store import open_store, place_coordinates, require_coordinates
+from spherule.data.zarr_store import described, open_store, place_coordinates, require_coordinates
 from spherule.grids import Grid
 from spherule.rooms.classes import CLASSES
 
@@ -175,16 +175,17 @@ class PanoramaDataset(Dataset[dict[str, Tensor]]):
     ) -> None:
         self.path, self.split, self.fold, self.augment = Path(path), split, fold, augment
         self._group = open_store(self.path, FORMAT, ("grid", "classes", "statistics", "skipped"))
-        self.grid = Grid.from_name(self._group.attrs["grid"])
-        self.classes = tuple(self._group.attrs["classes"])
-        self.skipped: list[dict[str, str]] = self._group.attrs["skipped"]
-        """What the source had and the store has not: name, kind and reason."""
-        self._require_whole()
-        variable = self._variable()
-        self.statistics = statistics or PanoramaStatistics.from_json(
-            self._group.attrs["statistics"][variable]
-        )
-        part = self._group[variable][:]
+        with described(self.path):
+            self.grid = Grid.from_name(self._group.attrs["grid"])
+            self.classes = tuple(self._group.attrs["classes"])
+            self.skipped: list[dict[str, str]] = self._group.attrs["skipped"]
+            """What the source had and the store has not: name, kind and reason."""
+            self._require_whole()
+            variable = self._variable()
+            self.statistics = statistics or PanoramaStatistics.from_json(
+                self._group.attrs["statistics"][variable]
+            )
+            part, self._checksums = self._group[variable][:], self._group["checksum"][:]
         if split == "all":
             wanted = np.ones(part.shape, dtype=bool)
         elif split in SPLITS:
@@ -198,7 +199,6 @@ class PanoramaDataset(Dataset[dict[str, Tensor]]):
             )
         self.indices = np.flatnonzero(wanted)
         """Which of the store's samples."""
-        self._checksums = self._group["checksum"][:]
 
     def __len__(self) -> int:
         return self.indices.size

@@ -21,6 +21,7 @@ from spherule.data.zarr_store import (
     Coordinate,
     consolidate,
     create_store,
+    described,
     open_store,
     partial_of,
     place_coordinates,
@@ -54,17 +55,18 @@ class StoredShallowWater(Dataset[tuple[Tensor, Tensor]]):
     ) -> None:
         self.path = Path(path)
         self._group = _opened(self.path)
-        attributes = dict(self._group.attrs)
-        self.config = ShallowWaterConfig(**{k: attributes[k] for k in _FIELDS})
-        if config is not None:
-            require_same(self.path, self.config.resolved(), config.resolved())
-        self.grid = Grid.from_name(self.config.grid)
-        self.seed, self._samples = int(attributes["seed"]), int(attributes["samples"])
-        self._require_whole()
-        variables = [self._group[name].attrs for name in VARIABLES]
-        self.statistics = statistics or Statistics(
-            tuple(v["mean"] for v in variables), tuple(v["std"] for v in variables)
-        )
+        with described(self.path):
+            attributes = dict(self._group.attrs)
+            self.config = ShallowWaterConfig(**{k: attributes[k] for k in _FIELDS})
+            if config is not None:
+                require_same(self.path, self.config.resolved(), config.resolved())
+            self.grid = Grid.from_name(self.config.grid)
+            self.seed, self._samples = int(attributes["seed"]), int(attributes["samples"])
+            self._require_whole()
+            variables = [self._group[name].attrs for name in VARIABLES]
+            self.statistics = statistics or Statistics(
+                tuple(v["mean"] for v in variables), tuple(v["std"] for v in variables)
+            )
 
     def __len__(self) -> int:
         return self._samples

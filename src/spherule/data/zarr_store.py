@@ -82,6 +82,17 @@ def require_same(path: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]
 
 
 @contextmanager
+def described(path: Path) -> Iterator[None]:
+    """What a damaged store's metadata lack, or say instead, ends in an error that names it."""
+    try:
+        yield
+    except (ValueError, OSError):
+        raise
+    except Exception as error:
+        raise ValueError(f"{path} is damaged: {error!r}") from error
+
+
+@contextmanager
 def room_for(path: Path) -> Iterator[None]:
     """A full disk ends in an error that says how to go on."""
     try:
