@@ -72,7 +72,7 @@ def keeps(shape: tuple, stencil: Stencil, transposed: bool) -> bool:
     mixing = groups * into * out * hats
     channels_first = mixing * source + stencil.nonzeros * groups * out
     space_first = mixing * target + stencil.nonzeros * groups * into
-    return bool(space_first < channels_first + (not transposed))
+    return bool(space_first < channels_first + int(not transposed))
 
 
 def _depthwise(shape: tuple, stencil: Stencil) -> bool:
