@@ -50,7 +50,11 @@ def test_another_grid_keeps_attributes_and_time(data, unchecked) -> None:
 
 def test_pictures_are_drawn(data, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib").use("Agg")
-    assert data.z.isel(time=0).spherule.plot(pixels=60) is not None
+    drawn = data.z.isel(time=0).spherule.plot(pixels=60)
+    assert drawn.get_cmap().name == "viridis", "no anomaly"
+    assert drawn.colorbar.ax.get_ylabel() == f"z ({data.z.attrs['units']})"
+    assert drawn.axes.get_title().startswith(str(data.time.values[0].astype("datetime64[D]")))
+    assert drawn.axes.collections or drawn.axes.lines, "coasts"
     assert data.z.spherule.globe(tmp_path / "z.html").stat().st_size > 10_000
     with pytest.raises(ValueError, match="expected one field"):
         data.z.spherule.plot()

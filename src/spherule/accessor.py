@@ -12,6 +12,7 @@ import torch
 from spherule import checks, ops
 from spherule.data.layout import Layout
 from spherule.data.regrid import Method, on_grid, resampled
+from spherule.data.times import NAMES, text
 from spherule.grids import Grid
 from spherule.grids.serial import as_grid
 from spherule.optional import require
@@ -66,7 +67,10 @@ class SphereAccessor:
         return self._others(mean, (), {})
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
-        """A map of a single field; `options` are those of `report.maps.draw_map`."""
+        """A map of a single field, with coasts and a scale; `options` are those of
+        `report.maps.draw_map`.
+        """
+        from spherule.report.figures import fitting_colors
         from spherule.report.maps import draw_map
         from spherule.report.style import pyplot
 
@@ -74,7 +78,16 @@ class SphereAccessor:
         if u.shape != self.grid.shape:
             raise ValueError(f"plot: expected one field, got dimensions {self._array.dims}")
         ax = pyplot().figure().add_subplot() if ax is None else ax
-        return draw_map(ax, u, self.grid, **options)
+        low, high, colors = fitting_colors(u)
+        drawn = draw_map(
+            ax, u, self.grid, **{"limits": (low, high), "cmap": colors, "earth": True, **options}
+        )
+        units = self._array.attrs.get("units")
+        label = str(self._array.name or "") + (f" ({units})" if units else "")
+        ax.figure.colorbar(drawn, ax=ax, shrink=0.6, label=label)
+        times = [self._array[name] for name in NAMES if name in self._array.coords]
+        ax.set_title(next((text(t.values[()]) for t in times if t.ndim == 0), ""))
+        return drawn
 
     @checks.arguments
     def globe(self, path: Path | str) -> Path:
@@ -89,10 +102,10 @@ class SphereAccessor:
         frames = Frames()
         if others:
             labels = array[others[0]].values if others[0] in array.coords else range(len(u))
-            frames = Frames(tuple(str(label) for label in labels), others[0])
+            frames = Frames(tuple(text(label) for label in labels), others[0])
         units = str(array.attrs.get("units", ""))
         variable = Variable(name, self.grid, {"data": u.astype(np.float32)}, units)
-        write_globe(Path(path), Globe(name, [variable], frames))
+        write_globe(Path(path), Globe(name, [variable], frames, earth=True))
         return Path(path)
 
     def _fields(self) -> Any:

@@ -130,11 +130,17 @@ def test_steps_follow_the_models_own_predictions(forecast, tmp_path: Path) -> No
     path, directory = forecast
     run = Run.open(directory)
     data = open_fields(path).isel(time=slice(0, 5)).load()
+    # As cfgrib has it: the time that fields are of, beside the axis.
+    data = data.assign_coords(valid_time=("time", data.time.values, {"standard_name": "time"}))
     predict(run, data, tmp_path / "three.nc", steps=3)
     three = open_fields(tmp_path / "three.nc")
     assert three.z.dims == ("lead", *data.z.dims)
     assert (three.lead.values / np.timedelta64(1, "h")).tolist() == [1, 2, 3]
     assert (three.time.values == data.time.values).all()
+    assert three.time.attrs["standard_name"] == "forecast_reference_time"
+    of = three.time.values + three.lead.values[:, None]
+    assert (three.valid_time.values == of).all()
+    assert three.valid_time.attrs["standard_name"] == "time"
     # One step at a time, each from the file before.
     source = data
     for step in range(3):

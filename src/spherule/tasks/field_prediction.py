@@ -140,7 +140,9 @@ def _pieces(variable: "xr.DataArray", layout: Layout) -> Iterator[dict[str, slic
 
 
 def _with_leads(data: "xr.Dataset", lead: Lead, steps: int) -> "xr.Dataset":
-    """The variables along a new dimension of leads; time says when they start."""
+    """The variables along a new dimension of leads; time says when they start, and `valid_time`
+    beside it what they are of.
+    """
     if LEAD in data.variables or LEAD in data.dims:
         raise ValueError(f"the file has a {LEAD!r} of its own: predict one step, or rename it")
     count = np.arange(1, steps + 1)
@@ -156,9 +158,14 @@ def _with_leads(data: "xr.Dataset", lead: Lead, steps: int) -> "xr.Dataset":
     }
     like = data.drop_vars(list(data.data_vars)).assign(fields)
     like = like.assign_coords({LEAD: (LEAD, values, attributes)})
-    for name in NAMES:
-        if name in like.coords:
-            encoding = like[name].encoding
-            like[name].attrs["standard_name"] = "forecast_reference_time"
-            like[name].encoding = encoding
+    starts = [name for name in NAMES if name in like.coords]
+    if "valid_time" in starts[1:] and "valid_time" not in like.dims:
+        starts.remove("valid_time")
+        each = [shifted(data, Lead(n * lead.number, lead.unit))["valid_time"] for n in count]
+        valid = (LEAD, *each[0].dims), np.stack([time.values for time in each]), each[0].attrs
+        like = like.assign_coords(valid_time=valid)
+    for name in starts:
+        encoding = like[name].encoding
+        like[name].attrs["standard_name"] = "forecast_reference_time"
+        like[name].encoding = encoding
     return like
