@@ -207,6 +207,7 @@ def test_bad_input_is_named(unchecked) -> None:
 
 
 @pytest.mark.parametrize("name", ["gauss:12x24", "O8"])
+@pytest.mark.usefixtures("unchecked")
 def test_transforms_as_layers_export_with_any_batch(name: str) -> None:
     grid = Grid.from_name(name)
     layers = torch.nn.Sequential(SHT(grid, 5), ISHT(grid))
