@@ -76,7 +76,8 @@ def resources(
         constants = {"DIM": dim, "WIDTH": width, "VALUE_DIM": dim, "VALUE_WIDTH": width}
         constants |= {"BLOCK": block, "WINDOW": window, "SOFT": False, "MASKED": False}
         constants |= {"LSE": False, "PRECISION": "ieee"}
-        options = {"num_warps": gpu.warps(block, width, dtype), "num_stages": gpu.STAGES}
+        warps = gpu.warps(block, width, dtype, forward=name == "forward")
+        options = {"num_warps": warps, "num_stages": gpu.STAGES}
     else:
         kernel = CONVOLUTION[name]
         constants = disco.options(9, dim, dim, shifts=True, depthwise=False)

@@ -78,12 +78,20 @@ class ArcTable:
         last = (self.reach[pair] + middle) // (2 * UNIT * nq)
         return first, np.clip(last - first + 1, 0, nk)
 
-    def angle(self, r: int, queries: Ints, keys: Ints, pair: int, s: int) -> NDArray[np.float64]:
+    def angle(
+        self, r: int, queries: Ints, keys: Ints, pair: int | Ints, s: int | Ints
+    ) -> NDArray[np.float64]:
         """Difference of longitude between queries on ring r and keys on ring s."""
-        nq, nk = int(self.query.nphi[r]), int(self.key.nphi[s])
+        nq, nk = self.query.nphi[r], self.key.nphi[s]
         return (2 * UNIT * (keys * nq - queries * nk) + self.shift[pair]) * (
             math.pi / (nq * nk * UNIT)
         )
+
+
+def runs(lengths: Ints) -> tuple[Ints, Ints]:
+    """Of runs one after the other: which run, and which place in it."""
+    run = np.repeat(np.arange(lengths.size), lengths)
+    return run, np.arange(run.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
 
 def disk_table(query: Grid, key: Grid, cutoff: float, edge_width: float) -> ArcTable:

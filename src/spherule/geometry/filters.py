@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spherule import checks
-from spherule.geometry.arcs import ArcTable, disk_table
+from spherule.geometry.arcs import ArcTable, disk_table, runs
 from spherule.geometry.great_circles import seen_from
 from spherule.geometry.hats import Hats
 from spherule.geometry.ring_pairs import RingPairs, Samples
@@ -161,21 +161,20 @@ class Stencil:
 
     def _disk(self, table: ArcTable, r: int) -> _Disk:
         """The input points in the disks around output ring r."""
-        met, nphi = list(table.pairs_of(r)), int(self.out_grid.nphi[r])
-        if not met:
+        pair, nphi = np.arange(table.pairs[r], table.pairs[r + 1]), int(self.out_grid.nphi[r])
+        if not pair.size:
             raise self._empty(r, 0)
+        s = table.first[r] + np.arange(pair.size)
         # Normalised, a pair of rings repeats only when all pairs of this output ring do.
-        period = math.gcd(nphi, *(int(self.in_grid.nphi[s]) for _, s in met))
-        queries = np.arange(nphi // period)[:, None]
-        parts = []
-        for pair, s in met:
-            first, count = table.arcs(r, queries, pair, s)
-            keys = first + np.arange(count.max())
-            phase, place = np.nonzero(keys < first + count)
-            keys = keys[phase, place]
-            angle = table.angle(r, phase, keys, pair, s)
-            parts.append((np.full(keys.size, s), phase, keys % self.in_grid.nphi[s], angle))
-        return _Disk(period, *(np.concatenate(x) for x in zip(*parts, strict=True)))
+        period = math.gcd(nphi, *self.in_grid.nphi[s].tolist())
+        queries = np.arange(nphi // period)
+        first, count = table.arcs(r, queries, pair[:, None], s[:, None])
+        arc, nth = runs(count.ravel())
+        keys = first.ravel()[arc] + nth
+        which, phase = np.divmod(arc, queries.size)
+        ring = s[which]
+        angle = table.angle(r, phase, keys, pair[which], ring)
+        return _Disk(period, ring, phase, keys % self.in_grid.nphi[ring], angle)
 
     def _empty(self, r: int, hat: int) -> EmptyHat:
         return EmptyHat(

@@ -83,14 +83,18 @@ def real_harmonics(count: int, grid: Grid) -> NDArray[np.float64]:
 
     Cosines sqrt(2) (-1)^m Re Y_lm for m > 0, sines sqrt(2) (-1)^m Im Y_l|m| for m < 0.
     """
-    table = np.empty((count, grid.size))
-    for l, row in enumerate(legendre_rows(math.isqrt(max(count - 1, 0)), grid.theta)):
-        p = np.repeat(row, grid.nphi, axis=-1)
+    lmax = math.isqrt(max(count - 1, 0))
+    # One line of longitudes serves a regular grid.
+    shape = grid.shape if grid.regular else (1, grid.size)
+    phi = grid.point_phi.reshape(shape)[:1]
+    waves = {m: np.cos(m * phi) if m >= 0 else np.sin(-m * phi) for m in range(-lmax, lmax + 1)}
+    table = np.empty((count, *shape))
+    for l, row in enumerate(legendre_rows(lmax, grid.theta)):
+        p = row[..., None] if grid.regular else np.repeat(row, grid.nphi, axis=-1)
         for m in range(-l, min(l + 1, count - l * (l + 1))):
-            wave = np.cos(m * grid.point_phi) if m >= 0 else np.sin(-m * grid.point_phi)
             scale = 1.0 if m == 0 else math.sqrt(2) * (-1) ** m
-            table[l * (l + 1) + m] = scale * p[abs(m)] * wave
-    return table
+            np.multiply(scale * p[abs(m)], waves[m], out=table[l * (l + 1) + m])
+    return table.reshape(count, grid.size)
 
 
 def _rescaled(p: NDArray, d: NDArray, e: NDArray) -> tuple[NDArray, NDArray, NDArray]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spherule.geometry.arcs import UNIT, ArcTable
+from spherule.geometry.arcs import UNIT, ArcTable, runs
 from spherule.geometry.neighborhood import Neighborhood
 
 Ints = NDArray[np.int32]
@@ -147,7 +147,7 @@ def _centers(table: ArcTable, steps: NDArray[np.int64], block: int) -> NDArray[n
     while last < band.size:
         last += int(height[last])
         band[last:] += 1
-    ring, place = _runs(steps)
+    ring, place = runs(steps)
     along = (place / rings.nphi[ring] + rings.phi0[ring] / (2 * math.pi)) % 1
     order = np.lexsort((ring, np.where(band[ring] % 2, -along, along), band[ring]))
     tiles = -(-ring.size // block)
@@ -184,7 +184,7 @@ def _windows(
     ):
         np.add.at(change, start[stretch] + where, switch)
     bits = np.cumsum(change)[:-1]
-    stretch, nth = _runs(length)
+    stretch, nth = runs(length)
     points = (table.query.nphi.size + s) * _HALF
     points = points[stretch] + (low[stretch] + nth) % size[stretch]
     used = bits != 0
@@ -206,7 +206,7 @@ def _arcs(
     """
     table, logw = neighborhood.table, neighborhood.ring_log_weights
     tile, center = np.nonzero(place < _NOWHERE)
-    each, nth = _runs(np.diff(table.pairs)[ring[tile, center]])
+    each, nth = runs(np.diff(table.pairs)[ring[tile, center]])
     tile, center = tile[each], center[each]
     r, query = ring[tile, center], place[tile, center]
     s, pair = table.first[r] + nth, table.pairs[r] + nth
@@ -221,19 +221,13 @@ def _arcs(
     return tuple(x[order] for x in (tile, s, bit, first, count))
 
 
-def _runs(lengths: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Of runs one after the other: which run, and which place in it."""
-    run = np.repeat(np.arange(lengths.size), lengths)
-    return run, np.arange(run.size) - (np.cumsum(lengths) - lengths)[run]
-
-
 def _programs(
     work: NDArray[np.int64], placed: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Whole tiles and parts of heavy ones, and the list of those split. `placed`: tile, turn."""
     first, work = (np.cumsum(work) - work)[placed[:, 0]], work[placed[:, 0]]
     parts = np.maximum(-(-work // _longest(work)), 1)
-    which, nth = _runs(parts)
+    which, nth = runs(parts)
     ends = (first[which] + work[which] * (nth + n) // parts[which] for n in (0, 1))
     split = parts > 1
     slots = np.where(split[which], np.cumsum(split[which]) - 1, -1)
@@ -280,5 +274,5 @@ def _both(table: ArcTable, *names: str) -> list[NDArray]:
 
 def _pairs(table: ArcTable) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The rings that meet."""
-    r, nth = _runs(np.diff(table.pairs))
+    r, nth = runs(np.diff(table.pairs))
     return r, table.first[r] + nth

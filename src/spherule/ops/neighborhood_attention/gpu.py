@@ -25,13 +25,14 @@ STAGES = 3
 _SIZES = ((16, 32), (32, 32), (64, 32))
 
 
-def warps(block: int, width: int, dtype: torch.dtype) -> int:
+def warps(block: int, width: int, dtype: torch.dtype, *, forward: bool) -> int:
     """For tiles of `block` centers with `width` channels: enough that compiled kernels keep
     everything, or nearly so, in registers (docs/gpu.md).
     """
     if block * width <= 512 and dtype != torch.float32:
         return 1
-    return 4 if block * width <= 2048 else 8
+    few = 512 if forward and dtype == torch.float32 else 2048
+    return 4 if block * width <= few else 8
 
 
 def forward(
@@ -55,7 +56,7 @@ def forward(
             *_strides(q, k, v, out),
             *(call.mask_stride, *call.sizes),
             *(scale / math.log(2), neighborhood.cutoff, call.sharpness),
-            **call.options(),
+            **call.options(forward=True),
         )
         if tables.parts:
             triton_forward.merge[call.splits](
@@ -93,7 +94,7 @@ def backward(
             *(delta, dq, part, *call.tables.walk),
             *_strides(q, k, v, out, grad_out, dq),
             *(call.mask_stride, *call.sizes, scale, neighborhood.cutoff, call.sharpness),
-            **call.options(),
+            **call.options(forward=False),
             LSE=grad_lse is not None,
         )
         call.add_parts(dq, part)
@@ -103,7 +104,7 @@ def backward(
             *(q, k, v, call.mask, lse, delta, grad_out, dk, dv, part_dk, part_dv),
             *(*call.tables.walk, *_strides(q, k, v, grad_out, dk, dv)),
             *(call.mask_stride, *call.sizes, scale, neighborhood.cutoff, call.sharpness),
-            **call.options(),
+            **call.options(forward=False),
         )
         call.add_parts(dk, part_dk)
         call.add_parts(dv, part_dv)
@@ -157,7 +158,7 @@ class _Call:
         self.like = q
         self.device = cuda.device(q)
 
-    def options(self) -> dict:
+    def options(self, *, forward: bool) -> dict:
         block, window = self.tables.block, self.tables.window
         return {
             "DIM": self.dims[0],
@@ -169,7 +170,7 @@ class _Call:
             "SOFT": self.soft,
             "MASKED": self.masked,
             "PRECISION": cuda.precision(),
-            "num_warps": warps(block, max(self.widths), self.like.dtype),
+            "num_warps": warps(block, max(self.widths), self.like.dtype, forward=forward),
             "num_stages": STAGES,
         }
 
