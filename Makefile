@@ -61,7 +61,7 @@ format: $(SETUP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/clang-format -i $(CSRC) tests/native/*.cpp tests/native/*.h
 
-# The native library alone, without Python, under the address and undefined-behaviour sanitizers.
+# The native library alone, without Python, under the address and undefined-behavior sanitizers.
 sanitize:
 	mkdir -p build
 	$(CXX) -std=gnu++17 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fopenmp \

@@ -102,7 +102,7 @@ class SpectrumTask(Task):
                 hit = self.logits(trained.model.cpu().eval(), fields).argmax(1) == kind
             shares[trained.title] = np.array([hit[kind == k].float().mean() for k in range(3)])
         names = [f"length {length}" for length in LENGTHS]
-        text = "Share of the test fields whose spectrum was recognised."
+        text = "Share of the test fields whose spectrum was recognized."
         return [Section("Classes", text, [Bars(names, shares, "share")])]
 
 

@@ -41,7 +41,7 @@ def main(wheel: Path) -> None:
 
 
 def look_inside(wheel: Path) -> None:
-    """One wheel for every Python, with licence and types, and nothing of the machine it is from."""
+    """One wheel for every Python, with license and types, and nothing of the machine it is from."""
     assert "-py3-none-" in wheel.name, f"{wheel.name}: expected the tag py3-none-<platform>"
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()

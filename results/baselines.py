@@ -42,14 +42,14 @@ class LinearPropagator(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         grid, statistics = self.task.grid, self.task.statistics
-        fields = statistics.denormalise(x.double(), grid)
+        fields = statistics.denormalize(x.double(), grid)
         coeffs = ops.sht(fields, grid, self.solver.lmax)
         rest = torch.zeros_like(coeffs)
         rest[..., 0, 0, 0] = coeffs[..., 0, 0, 0]  # the mean geopotential
         start = rest + AMPLITUDE * (coeffs - rest)
         end = self.solver.advance(start, self.config.step, self.config.steps)
         later = ops.isht(rest + (end - rest) / AMPLITUDE, grid)
-        return statistics.normalise(later, grid).to(x)
+        return statistics.normalize(later, grid).to(x)
 
 
 def main(recipe: str, out: Path) -> None:

@@ -119,7 +119,7 @@ def _globe(ax: plt.Axes, u: np.ndarray, grid: object, limit: float, colors: str)
         ax,
         *smooth(u, grid),
         projection="orthographic",
-        centre=VIEW,
+        center=VIEW,
         limits=(-limit, limit),
         cmap=colors,
     )

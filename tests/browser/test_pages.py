@@ -43,7 +43,7 @@ def test_a_forecast_beside_the_truth(show, keep) -> None:
     leads = 8
     config = ShallowWaterConfig(grid="gauss:64x128")
     dataset = ShallowWaterDataset(config, seed=0, leads=leads)
-    states = np.stack([dataset.statistics.denormalise(s, dataset.grid).numpy() for s in dataset[0]])
+    states = np.stack([dataset.statistics.denormalize(s, dataset.grid).numpy() for s in dataset[0]])
     hours = np.arange(leads + 1) * config.lead / 3600
     sources = {"persistence": np.broadcast_to(states[0], states.shape), "truth": states}
     title = "Shallow water: doing nothing beside the truth"

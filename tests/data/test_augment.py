@@ -144,12 +144,12 @@ def test_tilts_move_the_zenith_within_their_angle_uniformly() -> None:
     assert zenith(0.5, math.pi) == pytest.approx(0.0, abs=1e-15)
 
 
-def test_colours_change_by_their_factors() -> None:
+def test_colors_change_by_their_factors() -> None:
     rgb = np.random.default_rng(0).integers(60, 120, (*SIZE, 3), dtype=np.uint8)
     np.testing.assert_array_equal(jittered(rgb, 1.0, 1.0, 1.0), rgb)
     np.testing.assert_array_equal(jittered(rgb, 1.5, 1.0, 1.0), np.rint(rgb * 1.5))
-    grey = jittered(rgb, 1.0, 1.0, 0.0)
-    assert np.abs(grey - grey[..., :1].astype(float)).max() <= 1
+    gray = jittered(rgb, 1.0, 1.0, 0.0)
+    assert np.abs(gray - gray[..., :1].astype(float)).max() <= 1
     flat = jittered(rgb, 1.0, 0.0, 0.0)
     mean = np.average(rgb @ [0.299, 0.587, 0.114], weights=GRID.weights)
     assert np.abs(flat - mean).max() <= 0.5 + 1e-9

@@ -56,7 +56,7 @@ def test_targets_lie_a_lead_later_and_gaps_are_left_out(tmp_path: Path) -> None:
     starts = [found.time(i) for i in range(len(found))]
     hours = [(t - data.time.values[0]) / np.timedelta64(1, "h") for t in starts]
     assert hours == [6.0, 7.0]
-    first = [found.statistics.denormalise(t, found.grid) for t in found[1]]
+    first = [found.statistics.denormalize(t, found.grid) for t in found[1]]
     for k, state in enumerate(first):
         wanted = found.layout.read(data["z"].sel(time=starts[1] + np.timedelta64(2 * k, "h")))
         assert np.allclose(state[0], wanted, rtol=1e-5)

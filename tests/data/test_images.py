@@ -57,7 +57,7 @@ def test_invalid_pixels_have_no_part_in_averages() -> None:
 
 
 @pytest.mark.parametrize("size", [(2, 4), (5, 7), (8, 16)])
-def test_labels_are_the_centres_or_the_majoritys(size: tuple[int, int]) -> None:
+def test_labels_are_the_centers_or_the_majoritys(size: tuple[int, int]) -> None:
     labels = np.random.default_rng(0).integers(0, 3, (8, 16), dtype=np.uint8)
     near, most = nearest(labels, size), majority(labels, size, 3)
     assert near.dtype == most.dtype == np.uint8
@@ -76,8 +76,8 @@ def chunk(kind: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
-def png(width: int, height: int, bits: int = 8, colour: int = 2, rows: bytes = b"") -> bytes:
-    header = struct.pack(">IIBBBBB", width, height, bits, colour, 0, 0, 0)
+def png(width: int, height: int, bits: int = 8, color: int = 2, rows: bytes = b"") -> bytes:
+    header = struct.pack(">IIBBBBB", width, height, bits, color, 0, 0, 0)
     parts = chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(rows)), chunk(b"IEND", b"")
     return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
 
@@ -99,8 +99,8 @@ def test_hostile_images_are_named_before_they_do_harm(tmp_path: Path) -> None:
         "wide": (png(8001, 4000), "oversized"),
         "bomb": (png(60_000, 30_000), "oversized"),
         "less of a bomb": (png(14_000, 7_000), "oversized"),
-        "grey": (png(8, 4, colour=0, rows=(b"\0" + b"\1" * 8) * 4), "wrong mode"),
-        "16 bits a colour": (deep, "wrong mode"),
+        "gray": (png(8, 4, color=0, rows=(b"\0" + b"\1" * 8) * 4), "wrong mode"),
+        "16 bits a color": (deep, "wrong mode"),
     }
     assert MAX_PIXELS < 8001 * 4000
     for words, (data, kind) in cases.items():

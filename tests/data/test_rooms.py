@@ -107,9 +107,9 @@ def test_stanford_layout_decodes_to_the_same_labels_and_depth(tmp_path: Path) ->
         red, green, blue = np.moveaxis(images["semantic"].astype(int), -1, 0)
         number = 65536 * red + 256 * green + blue
         label = np.full(number.shape, CLASSES.index("<UNK>"))
-        labelled = number != 0x0D0D0D
-        parts = [names[k].split("_") for k in number[labelled]]
-        label[labelled] = [CLASSES.index(part[0]) for part in parts]
+        labeled = number != 0x0D0D0D
+        parts = [names[k].split("_") for k in number[labeled]]
+        label[labeled] = [CLASSES.index(part[0]) for part in parts]
         np.testing.assert_array_equal(label, panorama.label)
         assert {tuple(part[2:]) for part in parts} == {
             (*panorama.name.split("_")[2:], str(index % 6 + 1))

@@ -90,7 +90,7 @@ def test_inputs_are_normalised_and_come_back() -> None:
     std = (inputs**2 * weights).sum((-1, -2)).mean(0).sqrt()
     assert mean.abs().max() < 0.05
     torch.testing.assert_close(std, torch.ones(3), rtol=0.08, atol=0)
-    raw = data.statistics.denormalise(inputs, data.grid)
+    raw = data.statistics.denormalize(inputs, data.grid)
     torch.testing.assert_close(raw[0], dataset(seed=3)[0][0], rtol=1e-6, atol=1e-10)
 
 

@@ -27,7 +27,7 @@ def root(tmp_path: Path) -> Path:
     return write_dataset(tmp_path / "2d3ds")
 
 
-def test_labels_are_prefixes_and_the_missing_colour_is_unknown(root: Path) -> None:
+def test_labels_are_prefixes_and_the_missing_color_is_unknown(root: Path) -> None:
     classes = read_classes(root)
     assert [CLASSES[c] for c in classes] == ["<UNK>", "wall", "chair", "floor"]
     picture = np.zeros((1, 4, 3), dtype=np.uint8)
@@ -45,7 +45,7 @@ def test_labels_are_prefixes_and_the_missing_colour_is_unknown(root: Path) -> No
 
 
 def test_label_3341_is_what_the_file_says(root: Path) -> None:
-    """0x0D0D is what 8-bit arithmetic makes of the missing colour, but a label like others."""
+    """0x0D0D is what 8-bit arithmetic makes of the missing color, but a label like others."""
     names = ["wall_1_office_1_1"] * 3341 + ["clutter_207_office_7_5", "door_1_office_1_1"]
     (root / "assets" / "semantic_labels.json").write_text(json.dumps(names))
     picture = np.array([[[0, 0x0D, 0x0D], [0, 0x0D, 0x0E], [0x0D, 0x0D, 0x0D]]], dtype=np.uint8)
@@ -71,11 +71,11 @@ def test_missing_labels_are_clutter_as_in_the_public_code_if_asked(root: Path) -
 
 def test_depth_is_in_metres_and_unknown_depth_is_none() -> None:
     numbers = np.array([[512, 1, 65534, 65535, 0]])
-    metres = [1, 1 / 512, 65534 / 512, np.nan, np.nan]
+    meters = [1, 1 / 512, 65534 / 512, np.nan, np.nan]
     for dtype in (np.uint16, np.int32):
-        np.testing.assert_array_equal(decode_depth(numbers.astype(dtype))[0], np.float32(metres))
-    colours = np.stack([numbers & 255, numbers >> 8, numbers * 0], -1).astype(np.uint8)
-    np.testing.assert_array_equal(decode_depth(colours)[0], np.float32(metres))
+        np.testing.assert_array_equal(decode_depth(numbers.astype(dtype))[0], np.float32(meters))
+    colors = np.stack([numbers & 255, numbers >> 8, numbers * 0], -1).astype(np.uint8)
+    np.testing.assert_array_equal(decode_depth(colors)[0], np.float32(meters))
     assert np.isnan(decode_depth(np.full((1, 1, 3), 255, np.uint8)))
 
 
@@ -89,12 +89,12 @@ def test_files_in_the_original_layout_become_panoramas(tmp_path: Path, labels) -
     assert (panorama.name, panorama.area) == (f"area_1/{CAMERAS[0]}", "area_1")
     np.testing.assert_array_equal(panorama.rgb, np.rint(shrink(truth["rgb"], SIZE)))
     valid = truth["depth"] != 65535
-    metres = np.where(valid, truth["depth"] / 512, 0)
+    meters = np.where(valid, truth["depth"] / 512, 0)
     weights = -np.diff(np.cos(np.pi * np.arange(25) / 24))[:, None] * valid
     for i, j in ((0, 0), (7, 3)):
         cell = np.s_[2 * i : 2 * i + 2, 2 * j : 2 * j + 2]
         if valid[cell].any():
-            wanted = np.average(metres[cell], weights=weights[cell])
+            wanted = np.average(meters[cell], weights=weights[cell])
             assert panorama.depth[i, j] == pytest.approx(wanted, rel=1e-6)
     numbers = np.where(truth["number"] == 0x0D0D0D, 0, truth["number"])
     if labels == "nearest":
@@ -115,12 +115,12 @@ def test_original_files_come_out_as_they_are(tmp_path: Path) -> None:
         np.testing.assert_array_equal(panorama.depth, depth.astype(np.float32))
 
 
-def test_depth_in_colours_and_alpha_channels_are_read_too(root: Path) -> None:
+def test_depth_in_colors_and_alpha_channels_are_read_too(root: Path) -> None:
     plain = StanfordSource(root, SIZE)[0]
     path = file_of(root, "area_1", CAMERAS[0], "depth")
     depth = np.array(Image.open(path)).astype(np.int32)
-    colours = np.stack([depth & 255, depth >> 8, depth >> 16], -1).astype(np.uint8)
-    Image.fromarray(colours).save(path)
+    colors = np.stack([depth & 255, depth >> 8, depth >> 16], -1).astype(np.uint8)
+    Image.fromarray(colors).save(path)
     path = file_of(root, "area_1", CAMERAS[0], "rgb")
     Image.open(path).convert("RGBA").save(path)
     again = StanfordSource(root, SIZE)[0]

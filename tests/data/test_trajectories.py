@@ -26,7 +26,7 @@ def test_targets_are_what_the_solver_makes_of_inputs() -> None:
     starts = ShallowWaterDataset(CONFIG, seed=3, statistics=data.statistics, leads=1)
     sample = data[2]
     assert len(sample) == 4
-    followed = starts.statistics.normalise(
+    followed = starts.statistics.normalize(
         starts.solver.fields(starts.trajectories(0, data.oldest + 3)), starts.grid
     )
     near = [(followed[b, t] - sample[0]).abs().max().item() for b in range(4) for t in range(13)]

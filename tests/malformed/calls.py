@@ -506,8 +506,8 @@ CALLS: dict[str, Call] = {
             "std": Kind(((1.0, 2.0),), ((-1.0, 1.0), (math.inf, 1.0), (1.0, 1.0, 1.0), 3.0, None)),
         },
     ),
-    "data.Statistics.normalise": (
-        data.Statistics((0.0,) * 3, (1.0,) * 3).normalise,
+    "data.Statistics.normalize": (
+        data.Statistics((0.0,) * 3, (1.0,) * 3).normalize,
         {"fields": tensor(torch.randn(2, 3, 8, 16), leading=False, alone=True), "grid": GRIDS},
     ),
     "data.Augmentation": (

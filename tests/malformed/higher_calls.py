@@ -109,8 +109,8 @@ CALLS: dict[str, Call] = {
             "bad": choice("skip", "raise"),
         },
     ),
-    "data.Statistics.denormalise": (
-        STATISTICS.denormalise,
+    "data.Statistics.denormalize": (
+        STATISTICS.denormalize,
         {"fields": tensor(torch.randn(2, 3, 8, 16), leading=False, alone=True), "grid": GRIDS},
     ),
     **{

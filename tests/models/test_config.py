@@ -138,8 +138,8 @@ def test_configs_are_plain_in_json(name: str) -> None:
         assert type(config).from_dict(values) == config
         tagged = {"type": type(config).__name__, **values}
         assert models.upgrade_config(tagged) == (type(config), values)
-    with pytest.raises(ValueError, match="has no colour; it has position, norm"):
-        type(config).from_dict(values | {"colour": "blue"})
+    with pytest.raises(ValueError, match="has no color; it has position, norm"):
+        type(config).from_dict(values | {"color": "blue"})
 
 
 def test_rings_of_ones_own_stand_in_the_config_themselves() -> None:

@@ -100,7 +100,7 @@ def spoil(directory: Path, how: str) -> None:
         description = json.loads(config.read_text())
         description.update(
             {
-                "unknown": {"config": {"colour": "blue"}},
+                "unknown": {"config": {"color": "blue"}},
                 "no model": {"model": "Perceiver"},
                 "no grid": {"grid": "cube:6"},
                 "half a grid": {"grid": {"theta": [1.0]}},
@@ -126,7 +126,7 @@ def spoil(directory: Path, how: str) -> None:
         ("list", ValueError, "expected the keys"),
         ("not a number", ValueError, "no finite real numbers"),
         ("integers", ValueError, "no finite real numbers"),
-        ("unknown", ValueError, "config.json: config: TransformerConfig has no colour"),
+        ("unknown", ValueError, "config.json: config: TransformerConfig has no color"),
         ("no model", ValueError, "describes a 'Perceiver'; known are Linear"),
         ("no grid", ValueError, "config.json: name='cube:6' is not a grid"),
         ("half a grid", ValueError, "expected theta, nphi, phi0, ring_weights, got theta"),

@@ -127,7 +127,7 @@ def test_longitude_rolls_commute(groups: int) -> None:
 
 
 def eigenvalue(l: int, hat: int, cutoff: float) -> float:
-    """Funk and Hecke: what an isotropic hat, normalised to keep constants, makes of Y_lm."""
+    """Funk and Hecke: what an isotropic hat, normalized to keep constants, makes of Y_lm."""
     step = cutoff / 3
     ends = [hat * step - step, hat * step, hat * step + step]
 

@@ -32,9 +32,9 @@ def test_channels_add_the_log_weights_up_to_one_number(dtype: torch.dtype, scale
     assert all(x.dtype == dtype for x in with_w)
     scores, wider = (a.double() @ b.double().mT * scale for a, b in ((q, k), with_w))
     added = wider - scores
-    centred = log_w - (log_w.max() + log_w.min()) / 2
+    centered = log_w - (log_w.max() + log_w.min()) / 2
     # As exact as a mask of log weights in float32.
-    assert (added - centred).abs().max() <= 2e-6
+    assert (added - centered).abs().max() <= 2e-6
 
 
 @pytest.mark.usefixtures("on_gpu")

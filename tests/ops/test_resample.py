@@ -81,7 +81,7 @@ def test_longitude_rolls_commute(mode: str) -> None:
     rolled = ops.resample(u.roll(1, -1), source, target, mode=mode)
     if mode == "bilinear":
         torch.testing.assert_close(rolled, ops.resample(u, source, target).roll(2, -1))
-    else:  # halfway points may go either way, but only to one of two neighbours
+    else:  # halfway points may go either way, but only to one of two neighbors
         same = rolled == ops.resample(u, source, target, mode=mode).roll(2, -1)
         assert same.float().mean() > 0.45
 

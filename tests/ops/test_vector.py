@@ -27,7 +27,7 @@ def test_wind_is_duccs_vector_synthesis(name: str) -> None:
     vorticity, divergence = without_mean(random_coeffs(lmax, 2))
     l = torch.arange(lmax + 1, dtype=torch.float64)[:, None]
     scale = (l * (l + 1)).clamp(min=1).sqrt()
-    # ducc0's parts are those of normalised grad Y and k x grad Y; inverse Laplacians bring the
+    # ducc0's parts are those of normalized grad Y and k x grad Y; inverse Laplacians bring the
     # minus.
     parts = -torch.stack([divergence / scale, vorticity / scale])
     theta, phi = ducc_synthesis(parts, grid, spin=1)

@@ -33,7 +33,7 @@ def test_galewskys_jet_has_the_published_vorticity() -> None:
     assert galewsky_jet(lat).max() == pytest.approx(80)
 
 
-def test_galewskys_mean_depth_is_ten_kilometres_and_the_jet_is_balanced() -> None:
+def test_galewskys_mean_depth_is_ten_kilometers_and_the_jet_is_balanced() -> None:
     state = galewsky(63, perturbed=False)
     mean = float(state[0, 0, 0].real) / math.sqrt(4 * math.pi) / EARTH.gravity
     assert mean == pytest.approx(1e4, abs=1e-6)
@@ -41,7 +41,7 @@ def test_galewskys_mean_depth_is_ten_kilometres_and_the_jet_is_balanced() -> Non
     solver = ShallowWater(grid, lmax=63)
     later = solver.advance(state, 180.0, 20)
     drift = (solver.fields(later) - solver.fields(state))[0].abs().max() / EARTH.gravity
-    assert drift < 0.5  # metres in an hour, of a jet that lowers the surface by a thousand
+    assert drift < 0.5  # meters in an hour, of a jet that lowers the surface by a thousand
     waves = later[..., 1:].abs().amax((-1, -2)) / later.abs().amax((-1, -2))
     assert waves[:2].max() < 1e-12
 

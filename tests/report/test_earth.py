@@ -33,7 +33,7 @@ def test_lines_of_the_earth_stay_inside_the_map(projection: str) -> None:
     grid = Grid.gauss(8, 16)
     figure, (plain, earth) = plt.subplots(1, 2)
     for ax, wanted in ((plain, False), (earth, True)):
-        draw_map(ax, np.zeros(grid.shape), grid, projection=projection, centre=(40, 100),
+        draw_map(ax, np.zeros(grid.shape), grid, projection=projection, center=(40, 100),
                  pixels=40, earth=wanted)  # fmt: skip
     assert (len(plain.lines), len(earth.lines)) == (1, 3)
     wide = 2 if projection == "mollweide" else 1

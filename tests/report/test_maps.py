@@ -18,7 +18,7 @@ def ax():
 
 @pytest.mark.parametrize(("lat", "lon"), [(0, 0), (50, 20), (-80, -130), (90, 0)])
 @pytest.mark.parametrize("projection", ["orthographic", "mollweide"])
-def test_centre_of_the_map_is_where_it_was_asked(
+def test_center_of_the_map_is_where_it_was_asked(
     ax, projection: str, lat: float, lon: float
 ) -> None:
     grid = Grid.gauss(90, 180)
@@ -26,7 +26,7 @@ def test_centre_of_the_map_is_where_it_was_asked(
     place = np.array([np.cos(a) * np.cos(b), np.cos(a) * np.sin(b), np.sin(a)])
     closeness = (grid.xyz @ place).reshape(grid.shape)
     image = np.asarray(
-        draw_map(ax, closeness, grid, projection=projection, centre=(lat, lon)).get_array()
+        draw_map(ax, closeness, grid, projection=projection, center=(lat, lon)).get_array()
     )
     rows, columns = image.shape
     assert image[rows // 2, columns // 2] > 0.999
@@ -42,7 +42,7 @@ def test_north_is_up_and_east_is_right(ax, lat: float, lon: float) -> None:
     side = np.linspace(-1, 1, 600)
     for direction, axis in ((north, 0), (east, 1)):
         drawn = draw_map(
-            ax, grid.xyz @ direction, grid, projection="orthographic", centre=(lat, lon)
+            ax, grid.xyz @ direction, grid, projection="orthographic", center=(lat, lon)
         )
         image = np.ma.filled(drawn.get_array().astype(float), np.nan)
         expected = side[:, None] if axis == 0 else side[None, :]

@@ -15,7 +15,7 @@ def distances(scene: Scene, directions: NDArray) -> tuple[NDArray, NDArray]:
         v = directions @ piece.axes.T
         for k, kind in enumerate(piece.kinds):
             solid = {BOX: _box, CYLINDER: _cylinder}.get(kind, _ellipsoid)
-            t = solid(o - piece.centres[k], v, piece.halves[k])
+            t = solid(o - piece.centers[k], v, piece.halves[k])
             candidates.append((t, piece.surface + k))
     t = np.stack([t for t, _ in candidates])
     first = t.argmin(0)

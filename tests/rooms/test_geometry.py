@@ -17,9 +17,9 @@ SIZE, CAMERA = np.array([4.0, 5.0, 3.0]), np.array([1.5, 2.2, 1.4])
 
 def empty_room(*things: tuple[str, list]) -> Scene:
     workshop = Workshop()
-    grey = workshop.material(FLAT, (0.5, 0.5, 0.5))
+    gray = workshop.material(FLAT, (0.5, 0.5, 0.5))
     for label in ("wall", "wall", "wall", "wall", "floor", "ceiling"):
-        workshop.surface(label, workshop.instance(label), grey)
+        workshop.surface(label, workshop.instance(label), gray)
     for thing in things:
         workshop.place([thing], (0.0, 0.0, 0.0))
     down = np.array([0.0, 0.0, -1.0])
@@ -103,7 +103,7 @@ def test_turning_the_camera_by_pixels_rolls_the_image() -> None:
     still = render(scene, "32x64")
     turned = render(scene, "32x64", rotation=about_z(2 * np.pi * shift / 64))
     same = turned.surface == np.roll(still.surface, shift, axis=1)
-    assert same.mean() > 0.999  # rounding decides where edges go through a pixel's centre
+    assert same.mean() > 0.999  # rounding decides where edges go through a pixel's center
     known = same & np.isfinite(turned.depth)
     rolled = np.roll(still.depth, shift, axis=1)
     np.testing.assert_allclose(turned.depth[known], rolled[known], rtol=1e-5)
@@ -153,7 +153,7 @@ def test_camera_stands_free() -> None:
         assert np.all(scene.camera < scene.size - 0.3)
         for piece in scene.pieces:
             local = piece.axes @ (scene.camera - piece.origin)
-            inside = np.abs(local - piece.centres) < piece.halves + 0.1
+            inside = np.abs(local - piece.centers) < piece.halves + 0.1
             assert not inside.all(1).any()
 
 

@@ -26,7 +26,7 @@ def test_every_class_and_kind_appears_in_plausible_amounts() -> None:
     assert share["<UNK>"] < 0.03
 
 
-def test_colours_are_smoothed_towards_the_mean_over_a_pixel() -> None:
+def test_colors_are_smoothed_towards_the_mean_over_a_pixel() -> None:
     scene = room(0, 0)
     coarse, fine = render(scene, "32x64"), render(scene, "128x256")
     mean = fine.rgb.reshape(32, 4, 64, 4, 3).mean((1, 3))

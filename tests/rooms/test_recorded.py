@@ -21,11 +21,11 @@ def numbers_of(scene: Scene) -> list[float]:
     pieces, table = scene.pieces, scene.materials
     parts = [
         [p.origin @ (1, 2, 3) + p.axes.ravel() @ np.arange(9) for p in pieces],
-        [(p.centres @ (1, 2, 3)).sum() for p in pieces],
+        [(p.centers @ (1, 2, 3)).sum() for p in pieces],
         [(p.halves @ (1, 2, 3)).sum() for p in pieces],
         [p.casts.sum() for p in pieces],
         [np.sum(o) for o in (scene.size, scene.camera, scene.ambient, scene.exposure)],
-        [lamp.centre @ (1, 2, 3) + np.sum(lamp.half) + lamp.power.sum() for lamp in scene.lamps],
+        [lamp.center @ (1, 2, 3) + np.sum(lamp.half) + lamp.power.sum() for lamp in scene.lamps],
         [scene.surfaces.label.sum(), scene.surfaces.material.sum()],
         [np.sum(x, dtype=np.float64) for x in (table.texture, table.a, table.b, table.p)],
     ]

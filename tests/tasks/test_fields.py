@@ -218,7 +218,7 @@ def test_a_spherical_model_predicts_on_another_grid_with_a_note(
     other = Grid.octahedral(8)
     x, _ = task.test[0]
     there = ops.isht(ops.sht(x, task.grid, 4), other)
-    physical = task.statistics.denormalise(there, other).numpy()
+    physical = task.statistics.denormalize(there, other).numpy()
     data = xr.Dataset(
         {n: ("cell", physical[i]) for i, n in enumerate(task.variables)},
         coords={

@@ -79,7 +79,7 @@ def test_a_panorama_image_gives_an_image_of_its_size(trained: Path, tmp_path, si
             assert pixels.max() < 14
         else:
             assert pixels.dtype == np.uint16
-            assert 0.2 < np.median(pixels) / 512 < 10  # metres, in a room
+            assert 0.2 < np.median(pixels) / 512 < 10  # meters, in a room
 
 
 def test_bad_images_are_named(trained: Path, finished: Path, tmp_path: Path) -> None:

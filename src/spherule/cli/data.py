@@ -81,7 +81,7 @@ class Stanford:
     size: str = "128x256"
     """Rows and columns."""
     labels: Literal["nearest", "majority"] = "nearest"
-    """Of the pixels in a cell, the one in its centre or the one with the largest area."""
+    """Of the pixels in a cell, the one in its center or the one with the largest area."""
     missing: Literal["unknown", "clutter"] = "unknown"
     """The class of pixels without a label; the paper's public code takes them for clutter."""
     bad: Literal["raise", "skip"] = "raise"

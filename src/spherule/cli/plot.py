@@ -53,12 +53,12 @@ class PlotPanels:
 
 @dataclass(frozen=True)
 class PlotRooms:
-    """Draw procedural rooms: colours, labels, depth, and the view of a tilted camera."""
+    """Draw procedural rooms: colors, labels, depth, and the view of a tilted camera."""
 
     rooms: tuple[int, ...] = (18, 14, 9, 29)
     """Which rooms of the seed, side by side."""
     more: tuple[int, ...] = (0, 12, 6, 10, 23, 20, 24, 25)
-    """Rooms of which only the colours are shown, below."""
+    """Rooms of which only the colors are shown, below."""
     seed: int = 0
     """Seed of the rooms."""
     size: str = "256x512"

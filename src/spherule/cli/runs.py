@@ -209,7 +209,7 @@ class Publish:
     """A directory, or hf://owner/name on the Hugging Face Hub."""
     checkpoint: Literal["best", "last"] = "best"
     notes: Path | None = None
-    """A Markdown file that becomes a part of the card: licence, limits."""
+    """A Markdown file that becomes a part of the card: license, limits."""
     device: str = "auto"
     """auto, cpu, cuda, cuda:1 ..."""
 

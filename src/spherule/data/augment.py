@@ -30,14 +30,14 @@ class Augmentation:
     """Brightness, contrast and saturation, each times a factor of 1 - jitter to 1 + jitter."""
     tilt: float = 0.0
     """Tilt the camera, its zenith uniform within this angle (radians) of the vertical; pi is any
-    rotation. Colours are interpolated, labels and depths are those of the nearest pixel.
+    rotation. Colors are interpolated, labels and depths are those of the nearest pixel.
     """
     seed: int = 0
 
     def __post_init__(self) -> None:
         checks.config(self)
         if not 0 <= self.jitter < 1:
-            raise ValueError(f"jitter={self.jitter} must be in [0, 1): a part of the colours")
+            raise ValueError(f"jitter={self.jitter} must be in [0, 1): a part of the colors")
         if not 0 <= self.tilt <= math.pi:
             raise ValueError(
                 f"tilt={self.tilt} must be in [0, pi] radians; use math.radians for degrees"
@@ -118,12 +118,12 @@ def tilt_matrix(axis: float, angle: float) -> Float[np.ndarray, "3 3"]:
 def jittered(
     rgb: UInt8[np.ndarray, "nlat nlon 3"], brightness: float, contrast: float, saturation: float
 ) -> UInt8[np.ndarray, "nlat nlon 3"]:
-    """Colours times these factors: of all, about the mean grey, and about each pixel's grey."""
+    """Colors times these factors: of all, about the mean gray, and about each pixel's gray."""
     grid = image_grid(*rgb.shape[:2])
     luma = np.array([0.299, 0.587, 0.114])
-    colour = rgb * brightness
-    mean = (grid.weights * (colour @ luma)).sum() / grid.weights.sum()
-    colour = mean + contrast * (colour - mean)
-    grey = (colour @ luma)[..., None]
-    colour = grey + saturation * (colour - grey)
-    return np.rint(colour).clip(0, 255).astype(np.uint8)
+    color = rgb * brightness
+    mean = (grid.weights * (color @ luma)).sum() / grid.weights.sum()
+    color = mean + contrast * (color - mean)
+    gray = (color @ luma)[..., None]
+    color = gray + saturation * (color - gray)
+    return np.rint(color).clip(0, 255).astype(np.uint8)

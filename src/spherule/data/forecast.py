@@ -26,7 +26,7 @@ STATISTICS_TIMES = 256
 
 
 class ForecastDataset(Dataset[tuple[Tensor, ...]]):
-    """Pairs (state, state a lead later) of a user's variables, normalised, as float32 (variables,
+    """Pairs (state, state a lead later) of a user's variables, normalized, as float32 (variables,
     *grid.shape); with `leads` > 1 more targets follow. Members of an ensemble are samples each.
 
     `part` is the range of the time axis that targets lie in, from a fraction to a fraction. A
@@ -100,7 +100,7 @@ class ForecastDataset(Dataset[tuple[Tensor, ...]]):
         index %= len(self)
         places, member = self._sequences[index // self._members], index % self._members
         states = [torch.from_numpy(self.state(t, member)) for t in places]
-        return tuple(self.statistics.normalise(state, self.grid) for state in states)
+        return tuple(self.statistics.normalize(state, self.grid) for state in states)
 
     @property
     def length(self) -> float:
@@ -247,7 +247,7 @@ def read_static(
         ]
         statistics = Statistics(tuple(mean), tuple(s if s > 0 else 1.0 for s in std))
     stacked = torch.tensor(np.stack(fields), dtype=torch.float64)
-    return statistics.normalise(stacked, grid).float(), statistics
+    return statistics.normalize(stacked, grid).float(), statistics
 
 
 def _alike(a: NDArray, b: NDArray) -> bool:

@@ -37,7 +37,7 @@ def read_png(
                     raise BadPanorama(name, "oversized", f"{path.name} is {width}x{height}")
                 if not image.tile:
                     raise BadPanorama(name, "damaged", f"{path.name} has no pixels")
-                # Pillow halves colours of 16 bits without a word; the raw mode tells.
+                # Pillow halves colors of 16 bits without a word; the raw mode tells.
                 mode = image.mode if image.mode.startswith("I") else str(image.tile[0][3])
                 if mode not in modes:
                     wanted = " or ".join(modes)
@@ -83,7 +83,7 @@ def shrink_valid(
 def nearest(
     labels: Shaped[np.ndarray, "height width"], size: tuple[int, int]
 ) -> Shaped[np.ndarray, "nlat nlon"]:
-    """The pixel in which each cell's centre lies."""
+    """The pixel in which each cell's center lies."""
     rows, columns = (
         (2 * np.arange(n) + 1) * m // (2 * n) for m, n in zip(labels.shape, size, strict=True)
     )

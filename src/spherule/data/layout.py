@@ -1,7 +1,7 @@
 """Where a user's arrays lie on the sphere.
 
 Whatever the order of latitudes and the origin of longitudes, fields are brought into the order of
-the grid that `Grid.match` recognises, and go back into the user's own.
+the grid that `Grid.match` recognizes, and go back into the user's own.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ class Layout:
     def of(
         cls, data: "xr.Dataset", *, repair: bool = False, target: Grid | None = None
     ) -> "Layout":
-        """Recognise it from the coordinates of latitude and longitude in degrees. Fields are read
+        """Recognize it from the coordinates of latitude and longitude in degrees. Fields are read
         on `target` where that is given: averaged over its cells if it is the coarser.
         """
         latitude, longitude = (

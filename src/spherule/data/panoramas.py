@@ -1,6 +1,6 @@
 """Panoramas with labels and depth: what a sample is, its statistics, and the store read back.
 
-Images lie on `image_grid(nlat, nlon)`: pixels are cells, the grid has their centres.
+Images lie on `image_grid(nlat, nlon)`: pixels are cells, the grid has their centers.
 """
 
 import math
@@ -54,7 +54,7 @@ class Panorama:
     label: UInt8[np.ndarray, "nlat nlon"]
     """Indices into CLASSES."""
     depth: Float32[np.ndarray, "nlat nlon"]
-    """Distance from the camera in metres; NaN where there is none."""
+    """Distance from the camera in meters; NaN where there is none."""
     name: str = ""
     area: str = ""
     """The building or part of one: what a split should not tear apart."""
@@ -108,7 +108,7 @@ class BadPanorama(ValueError):
 @dataclass(frozen=True)
 class PanoramaStatistics:
     """Over the training part, by area: RGB in [0, 1] (mean and deviation of each channel), depth in
-    metres where there is one and the loss looks, and how much of the sphere each class covers.
+    meters where there is one and the loss looks, and how much of the sphere each class covers.
     """
 
     rgb_mean: tuple[float, ...]
@@ -154,8 +154,8 @@ def depth_mask(grid: Grid) -> Bool[Tensor, "..."]:
 
 
 class PanoramaDataset(Dataset[dict[str, Tensor]]):
-    """A part of a store: `image` (3, nlat, nlon) standardised by the statistics, `label` (nlat,
-    nlon), `depth` (nlat, nlon) in metres, 0 where it is not `valid` (nlat, nlon).
+    """A part of a store: `image` (3, nlat, nlon) standardized by the statistics, `label` (nlat,
+    nlon), `depth` (nlat, nlon) in meters, 0 where it is not `valid` (nlat, nlon).
 
     The split is the random one, or the fold of that name; "all" is every sample. Statistics are
     those of the split's training part, or given: a model wants those it was trained with.

@@ -64,7 +64,7 @@ class ShallowWaterConfig:
                 f"lead={self.lead} s must be a positive multiple of step={self.step} s"
             )
         if self.mean_depth is not None and not self.mean_depth > 0:
-            raise ValueError(f"mean_depth={self.mean_depth} must be positive (metres)")
+            raise ValueError(f"mean_depth={self.mean_depth} must be positive (meters)")
         if self.damping_time is not None:
             checks.number("damping_time", self.damping_time, above=0)
 
@@ -94,7 +94,7 @@ class ShallowWaterConfig:
 
 
 class ShallowWaterDataset(Dataset[tuple[Tensor, ...]]):
-    """Pairs (input, target) of normalised fields `(3, *grid.shape)`, for every index >= 0; with
+    """Pairs (input, target) of normalized fields `(3, *grid.shape)`, for every index >= 0; with
     `leads` > 1 more targets follow, a lead apart.
 
     It has no length: give a DataLoader `batch_sampler=ConsecutiveBatches(size, start)`, or take a
@@ -142,7 +142,7 @@ class ShallowWaterDataset(Dataset[tuple[Tensor, ...]]):
         number, place = divmod(index, BLOCK)
         if self._last is None or self._last[0] != number:
             self._last = number, self.block(number)
-        return tuple(self.statistics.normalise(self._last[1][place], self.grid))
+        return tuple(self.statistics.normalize(self._last[1][place], self.grid))
 
     def __getitems__(self, indices: Sequence[int]) -> list[tuple[Tensor, ...]]:
         """For DataLoader: block by block, in the order asked for."""

@@ -40,7 +40,7 @@ FORMAT = "spherule shallow water 1"
 
 class StoredShallowWater(Dataset[tuple[Tensor, Tensor]]):
     """The samples of a store, as `ShallowWaterDataset` would make them: pairs (input, target) of
-    normalised fields.
+    normalized fields.
 
     Where a config is given, the store must be of that config.
     """
@@ -81,7 +81,7 @@ class StoredShallowWater(Dataset[tuple[Tensor, Tensor]]):
             raise ValueError(f"{self.path} is damaged at sample {index}: {error}") from error
         if not np.isfinite(fields).all():
             raise ValueError(f"{self.path} is damaged at sample {index}: a part is missing")
-        pair = self.statistics.normalise(torch.from_numpy(fields), self.grid)
+        pair = self.statistics.normalize(torch.from_numpy(fields), self.grid)
         return pair[0], pair[1]
 
     def _require_whole(self) -> None:

@@ -1,8 +1,8 @@
 """Stanford 2D-3D-Semantics: panoramas of offices, read from the extracted files of the original.
 
 area_1/pano/rgb/camera_<hash>_<room>_frame_equirectangular_domain_rgb.png
-area_1/pano/semantic/..._semantic.png    index into semantic_labels.json in the colours
-area_1/pano/depth/..._depth.png          1/512 m; 16 bits, or in the colours
+area_1/pano/semantic/..._semantic.png    index into semantic_labels.json in the colors
+area_1/pano/depth/..._depth.png          1/512 m; 16 bits, or in the colors
 semantic_labels.json                     beside the areas, or in assets/
 """
 
@@ -30,7 +30,7 @@ FOLDS = {
 those that they train on, the smallest for validation."""
 KINDS = ("rgb", "semantic", "depth")
 MISSING = 0x0D0D0D
-"""The colour of pixels without a label."""
+"""The color of pixels without a label."""
 NO_DEPTH = 2**16 - 1
 UNITS_PER_METRE = 512
 _MAX_JSON = 2**24
@@ -155,15 +155,15 @@ def decode_labels(
     *,
     missing: int = UNKNOWN,
 ) -> UInt8[np.ndarray, "height width"]:
-    """Colours to classes: 65536 R + 256 G + B numbers the labels, or says that there is none."""
+    """Colors to classes: 65536 R + 256 G + B numbers the labels, or says that there is none."""
     red, green, blue = (picture[..., c].astype(np.int32) for c in range(3))
     number = (red << 16) + (green << 8) + blue
-    unlabelled = number == MISSING
-    number[unlabelled] = 0
+    unlabeled = number == MISSING
+    number[unlabeled] = 0
     if number.max(initial=0) >= classes.size:
         raise BadPanorama(name, "unknown label", f"{number.max()} of {classes.size} labels")
     label = classes[number]
-    label[unlabelled] = missing
+    label[unlabeled] = missing
     return label
 
 

@@ -42,13 +42,13 @@ class Statistics:
         return cls(tuple(mean), tuple(std))
 
     @checks.arguments
-    def normalise(self, fields: Shaped[Tensor, "..."], grid: Grid) -> Shaped[Tensor, "..."]:
+    def normalize(self, fields: Shaped[Tensor, "..."], grid: Grid) -> Shaped[Tensor, "..."]:
         """Fields `(..., variables, *grid.shape)` in deviations from the mean."""
         mean, std = self._columns(fields, grid)
         return (fields - mean) / std
 
     @checks.arguments
-    def denormalise(self, fields: Shaped[Tensor, "..."], grid: Grid) -> Shaped[Tensor, "..."]:
+    def denormalize(self, fields: Shaped[Tensor, "..."], grid: Grid) -> Shaped[Tensor, "..."]:
         """The inverse: fields in their own units."""
         mean, std = self._columns(fields, grid)
         return fields * std + mean

@@ -31,7 +31,7 @@ LEADS_A_SAMPLE = 6
 
 
 class AgedShallowWater(Dataset[tuple[Tensor, ...]]):
-    """Pairs (input, target) of normalised fields, with `leads` > 1 more targets, of ages from 0
+    """Pairs (input, target) of normalized fields, with `leads` > 1 more targets, of ages from 0
     to `days`, as many in each octave. Sample i of a seed is one tensor, bit by bit, for every
     i >= 0.
     """
@@ -72,7 +72,7 @@ class AgedShallowWater(Dataset[tuple[Tensor, ...]]):
         window = self._block(number)[place, age : age + self._starts.leads + 1]
         with one_thread(), torch.inference_mode():
             fields = self._starts.solver.fields(window, self.grid)
-        return tuple(self.statistics.normalise(fields.clone(), self.grid))
+        return tuple(self.statistics.normalize(fields.clone(), self.grid))
 
     def _block(self, number: int) -> Tensor:
         """Coefficients (trajectories, ages, ...) of a block."""

@@ -46,7 +46,7 @@ class Stencil:
     """A basis of filters between two grids: psi[k, i, j] for hat k, output point i, input point j.
 
     Hats are piecewise linear, in the geodesic distance and in the azimuth around the output point:
-    one in the centre, then `angles` of them at each of `radii` distances, cutoff / (radii + 1)
+    one in the center, then `angles` of them at each of `radii` distances, cutoff / (radii + 1)
     apart. The azimuth runs from south (0) over east (pi / 2), so the basis turns with the meridian;
     with `angles=1` it is isotropic. The quadrature weights of the input grid are inside, and each
     hat averages: its weights sum to 1 at every output point. A hat with no point under it is an
@@ -133,7 +133,7 @@ class Stencil:
         """psi for each ring of output points."""
         table = disk_table(self.out_grid, self.in_grid, self.cutoff, 0.0)
         # A rule that weighs a pole 0 keeps it in, infinitely light: it counts only under a hat that
-        # has no other points, as the centre one at the pole itself.
+        # has no other points, as the center one at the pole itself.
         weights = self.in_grid.ring_weights
         weights = np.where(weights > 0, weights, 1e-30 * self.in_grid.weight_range[1])
         hats = Hats(self.cutoff, self.radii, self.angles)
@@ -165,7 +165,7 @@ class Stencil:
         if not pair.size:
             raise self._empty(r, 0)
         s = table.first[r] + np.arange(pair.size)
-        # Normalised, a pair of rings repeats only when all pairs of this output ring do.
+        # Normalized, a pair of rings repeats only when all pairs of this output ring do.
         period = math.gcd(nphi, *self.in_grid.nphi[s].tolist())
         queries = np.arange(nphi // period)
         first, count = table.arcs(r, queries, pair[:, None], s[:, None])

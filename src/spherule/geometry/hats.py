@@ -17,7 +17,7 @@ _NOTHING = 1e-9
 
 @dataclass(frozen=True)
 class Hats:
-    """One hat in the centre, then `angles` of them at each of `radii` distances, cutoff / (radii +
+    """One hat in the center, then `angles` of them at each of `radii` distances, cutoff / (radii +
     1) apart.
     """
 
@@ -41,7 +41,7 @@ class Hats:
         values: list[NDArray] = []
         for ring, height in ((inner, 1 - (rho - inner)), (inner + 1, rho - inner)):
             for spoke, share in ((west, 1 - (sector - west)), (west + 1, sector - west)):
-                # The centre, and every ring of an isotropic basis, is one hat all round.
+                # The center, and every ring of an isotropic basis, is one hat all round.
                 round_ = (ring == 0) | (self.angles == 1)
                 value = height * np.where(round_, spoke == west, share)
                 hat = np.where(ring == 0, 0, 1 + (ring - 1) * self.angles + spoke % self.angles)

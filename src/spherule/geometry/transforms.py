@@ -3,7 +3,7 @@ ring) in float64.
 
 Synthesis sums a table over degrees; analysis sums `table * weight` over rings, the input being
 plain sums over a ring's points. Scalars need P_lm; the two components of a vector field need
-dP_lm/dtheta and m P_lm / sin(theta), which are formed from neighbouring orders without dividing, so
+dP_lm/dtheta and m P_lm / sin(theta), which are formed from neighboring orders without dividing, so
 poles are points like any other.
 """
 

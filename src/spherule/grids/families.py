@@ -12,7 +12,7 @@ from spherule import checks
 from spherule.grids import healpix, quadrature, reduced
 from spherule.grids.rings import MOST_POINTS, Rings
 
-# A kilometre between rings.
+# A kilometer between rings.
 _MOST_RINGS = 2**15
 
 

@@ -110,7 +110,7 @@ class Grid:
     @classmethod
     @checks.arguments
     def fejer(cls, nlat: int, nlon: int, *, offset: float = 0.0) -> "Grid":
-        """Equal cells, points at their centres (panoramas, cell-centred model output): exact for
+        """Equal cells, points at their centers (panoramas, cell-centered model output): exact for
         degree nlat - 1.
         """
         return cls._of(Member("fejer", (nlat, nlon), offset))

@@ -14,7 +14,7 @@ from spherule import checks
 _FACE_RING = np.array(
     [2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4]
 )  # southern corner, in units of nside rings
-_FACE_LONGITUDE = np.array([1, 3, 5, 7, 0, 2, 4, 6, 1, 3, 5, 7])  # centre, in units of pi / 4
+_FACE_LONGITUDE = np.array([1, 3, 5, 7, 0, 2, 4, 6, 1, 3, 5, 7])  # center, in units of pi / 4
 
 
 def rings(nside: int) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:

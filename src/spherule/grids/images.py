@@ -9,7 +9,7 @@ from spherule.grids.grid import Grid
 @checks.arguments
 def image_grid(rows: int, columns: int) -> Grid:
     """The grid of an image's pixels: they are equal cells in latitude and longitude, and its points
-    their centres.
+    their centers.
     """
     checks.integer("rows", rows, low=1, high=2**15)
     checks.integer("columns", columns, low=1, high=2**16)

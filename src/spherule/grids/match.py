@@ -1,4 +1,4 @@
-"""Recognise the grid that users' latitudes and longitudes describe, and bring their data into its
+"""Recognize the grid that users' latitudes and longitudes describe, and bring their data into its
 order.
 """
 
@@ -98,7 +98,7 @@ def match(
 
     `lat` and `lon` are either the two axes of a lat-lon array (any direction of latitude,
     longitudes from -180 or 0 or anywhere) or one pair for each point, in any order. Points of
-    HEALPix in nested order are recognised too. Rows at latitudes of their own are rings whose cells
+    HEALPix in nested order are recognized too. Rows at latitudes of their own are rings whose cells
     end at their `bounds` (rows, 2), or halfway between them.
 
     `repair` takes what is refused otherwise: a last column that repeats the first, rows without

@@ -54,7 +54,7 @@ def clenshaw_curtis(n: int) -> Rule:
 
 
 def fejer(n: int) -> Rule:
-    """Fejér's first rule: centres of equal cells in theta, exact up to degree n - 1 (n when n is
+    """Fejér's first rule: centers of equal cells in theta, exact up to degree n - 1 (n when n is
     odd).
     """
     theta = (np.arange(n) + 0.5) * np.pi / n
@@ -105,8 +105,8 @@ def _mirrored(theta: NDArray, weights: NDArray, equator: NDArray | None) -> Rule
     symmetric.
     """
     middle = [] if equator is None else [equator]
-    centre = [] if equator is None else [np.array([_PI / 2])]
-    full_theta = np.concatenate([theta, *centre, (_PI - theta)[::-1]]).astype(np.float64)
+    center = [] if equator is None else [np.array([_PI / 2])]
+    full_theta = np.concatenate([theta, *center, (_PI - theta)[::-1]]).astype(np.float64)
     full_weights = np.concatenate([weights, *middle, weights[::-1]]).astype(np.float64)
     return full_theta, full_weights
 

@@ -142,7 +142,7 @@ class GeometryConfig(NetworkConfig):
     convolution: Literal["spherical", "planar"] = "spherical"
     radii: int = 2
     angles: int = 4
-    """Hats of the spherical filters: one in the centre, `angles` at each of `radii` distances.
+    """Hats of the spherical filters: one in the center, `angles` at each of `radii` distances.
     `angles=1` makes them isotropic; with `position="none"` the whole model is then equivariant."""
     upsampling: Literal["spherical", "planar"] | None = None
     """Bilinear, across the date line and the poles or on rows and columns; by default as the
@@ -154,7 +154,7 @@ class GeometryConfig(NetworkConfig):
     edge_width: float = 0.0
     """Width of the disks' soft edge in radians."""
     qk_norm: bool = False
-    """Normalise queries and keys before their product; spherical attention only."""
+    """Normalize queries and keys before their product; spherical attention only."""
 
     @classmethod
     def spherical(cls: type[AnyGeometryConfig], **changes: Any) -> AnyGeometryConfig:

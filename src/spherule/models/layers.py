@@ -57,7 +57,7 @@ def make_position(kind: str, channels: int, grid: Grid) -> nn.Module:
 
 
 def make_norm(kind: str, channels: int, grid: Grid) -> nn.Module:
-    """A normalisation with weight and bias."""
+    """A normalization with weight and bias."""
     norms = {
         "instance": lambda: SphericalInstanceNorm(channels, grid),
         "plain_instance": lambda: PlainInstanceNorm(channels),

@@ -21,7 +21,7 @@ _LEAST = 1e-6
 
 class DiscoConv(Placed):
     """Convolution on the sphere with filters that are learned combinations of hats on a geodesic
-    disk: one in the centre, `angles` at each of `radii` distances.
+    disk: one in the center, `angles` at each of `radii` distances.
 
     Args:
         in_channels: of the field.

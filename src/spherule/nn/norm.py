@@ -1,4 +1,4 @@
-"""Normalisations of fields (batch, channels, *grid.shape)."""
+"""Normalizations of fields (batch, channels, *grid.shape)."""
 
 from typing import ClassVar
 

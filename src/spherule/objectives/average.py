@@ -58,7 +58,7 @@ class Average:
 
     def reduce(self, group: ProcessGroup | None = None) -> "Average":
         """Make these the values of all ranks, or of a group of them, once, where torch.distributed
-        is initialised.
+        is initialized.
         """
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             if not self._reduced:

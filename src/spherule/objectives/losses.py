@@ -1,7 +1,7 @@
 """Losses: how far a prediction is from its target, averaged over the sphere, one value a sample.
 
 Fields are `(batch, channels, *grid.shape)`. A `mask` is True where a point counts and has the shape
-`(*grid.shape)`, `(batch, *grid.shape)` or `(batch, 1, *grid.shape)`; the weights are renormalised
+`(*grid.shape)`, `(batch, *grid.shape)` or `(batch, 1, *grid.shape)`; the weights are renormalized
 over it. What it hides may be anything, NaN too; a NaN that is seen makes its sample's loss NaN. A
 sample that is hidden whole has loss 0 and gradient 0.
 """
@@ -123,7 +123,7 @@ def cross_entropy(
     """Mean over the sphere of -log softmax(logits)[label].
 
     Class weights multiply the area of their pixels, in the sum and in what it is divided by. Points
-    labelled `ignore` do not count.
+    labeled `ignore` do not count.
     """
     number("label_smoothing", label_smoothing, low=0, high=1)
     require_tensors(logits=logits, labels=labels)

@@ -27,7 +27,7 @@ def confusion(
 
     `predicted` are classes, or a model's scores of them, of which the highest counts; a score that
     is NaN, where it counts, makes its sample's matrix NaN. Over what the mask leaves and what is
-    not labelled `ignore` a matrix sums to 1, and to 0 where nothing is left.
+    not labeled `ignore` a matrix sums to 1, and to 0 where nothing is left.
     """
     require_tensors(predicted=predicted, labels=labels)
     for name, values in (("predicted", predicted), ("labels", labels)):
@@ -72,7 +72,7 @@ def confusion(
 def pixel_accuracy(
     confusion: Float[Tensor, "*batch classes classes"],
 ) -> Float[Tensor, "*batch"]:
-    """The part of the area that is labelled right; 0 where there is none."""
+    """The part of the area that is labeled right; 0 where there is none."""
     return ratio(_right(confusion).sum(-1), confusion.sum((-2, -1)))
 
 

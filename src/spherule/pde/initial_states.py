@@ -160,9 +160,9 @@ def galewsky(
         rings, ring = np.unique(lat, return_inverse=True)
         height = galewsky_depth(planet) - _drop(rings, planet)[ring] / planet.gravity
         if perturbed:
-            east_of_centre = (lon + math.pi) % (2 * math.pi) - math.pi
+            east_of_center = (lon + math.pi) % (2 * math.pi) - math.pi
             height = height + 120 * np.cos(lat) * np.exp(
-                -((3 * east_of_centre) ** 2) - (15 * (math.pi / 4 - lat)) ** 2
+                -((3 * east_of_center) ** 2) - (15 * (math.pi / 4 - lat)) ** 2
             )
         return planet.gravity * height, east, np.zeros_like(lat)
 

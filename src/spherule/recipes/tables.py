@@ -83,7 +83,7 @@ def stable_water(size: str) -> RunConfig:
 
 def segmentation(row: Row, size: str) -> RunConfig:
     """200 epochs of AdamW with a cosine."""
-    model = _regularised(row.model, size)
+    model = _regularized(row.model, size)
     training = TrainingConfig(
         epochs=200,
         batch=8,
@@ -102,7 +102,7 @@ def segmentation(row: Row, size: str) -> RunConfig:
 
 def depth(row: Row, size: str) -> RunConfig:
     """100 epochs of AdamW, the rate falling on a plateau."""
-    model = _regularised(row.model, size)
+    model = _regularized(row.model, size)
     training = TrainingConfig(
         epochs=100,
         batch=8,
@@ -154,7 +154,7 @@ def _rooms(size: str) -> dict[str, Any]:
     }
 
 
-def _regularised(model: RowConfig, size: str) -> RowConfig:
+def _regularized(model: RowConfig, size: str) -> RowConfig:
     """Drop path in all models, and in SegFormers dropout, as the paper's text has it."""
     model = scaled(model, size)
     dropout = 0.5 if isinstance(model, SegformerConfig) and size == "paper" else 0.0

@@ -116,7 +116,7 @@ def _maps(
                 ax,
                 *smooth(panel.values, figure.grid),
                 projection=projection,
-                centre=center,
+                center=center,
                 limits=(low, high),
                 cmap=colors,
                 earth=figure.earth,

@@ -32,7 +32,7 @@ def draw_gallery(path: Path, *, seed: int = 0) -> Path:
             ops.isht(coeffs, grid),
             grid,
             projection="orthographic",
-            centre=(50, 20),
+            center=(50, 20),
             limits=(-3, 3),
         )
         ax.set_title(f"{name}\n{grid.size} points, {grid.nrings} rings", fontsize=11)
@@ -59,7 +59,7 @@ def draw_gallery(path: Path, *, seed: int = 0) -> Path:
         )
     logarithmic(degrees, x=True)
     degrees.set(xlabel="degree ℓ", ylabel="power Cₗ")
-    degrees.set_title(f"its spectrum; degrees up to {MEASURED} analysed on each grid", fontsize=11)
+    degrees.set_title(f"its spectrum; degrees up to {MEASURED} analyzed on each grid", fontsize=11)
     degrees.legend(frameon=False, fontsize=9)
     degrees.grid(alpha=0.25)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -31,22 +31,22 @@ def draw_map(
     grid: Grid,
     *,
     projection: Projection = "mollweide",
-    centre: tuple[float, float] = (0.0, 0.0),
+    center: tuple[float, float] = (0.0, 0.0),
     pixels: int = 600,
     limits: tuple[float, float] | None = None,
     cmap: str = "RdBu_r",
     earth: bool = False,
 ) -> "AxesImage":
     """Draw a field `grid.shape` so that each point's cell is seen, gray where it is missing;
-    `centre` is latitude and longitude in degrees, `earth` draws coasts and meridians.
+    `center` is latitude and longitude in degrees, `earth` draws coasts and meridians.
     """
     values = np.asarray(u, dtype=np.float64)
     if values.shape != grid.shape:
         raise ValueError(f"u: expected {grid.shape} for {grid!r}, got {values.shape}")
     width, height = {"mollweide": (2, 1), "orthographic": (1, 1)}[projection]
-    x, y = np.meshgrid(*(_pixel_centres(side, pixels * side // width) for side in (width, height)))
+    x, y = np.meshgrid(*(_pixel_centers(side, pixels * side // width) for side in (width, height)))
     xyz, visible = _UNPROJECT[projection](x, y)
-    theta, phi = angles(xyz[visible] @ facing(*centre))
+    theta, phi = angles(xyz[visible] @ facing(*center))
     image = np.full(x.shape, np.nan)
     image[visible] = values.ravel()[nearest_points(grid, theta, phi)]
     low, high = (np.nanmin(values), np.nanmax(values)) if limits is None else limits
@@ -63,7 +63,7 @@ def draw_map(
     ax.fill(width * np.cos(outline), height * np.sin(outline), color=MISSING, zorder=-1)
     if earth:
         for lines, style in ((graticule(), _GRATICULE), (coastlines(), _COAST)):
-            paths = [_project(line @ facing(*centre).T, projection) for line in lines]
+            paths = [_project(line @ facing(*center).T, projection) for line in lines]
             ax.plot(*np.concatenate(paths).T, **style)
     ax.plot(width * np.cos(outline), height * np.sin(outline), color="0.35", linewidth=0.8)
     ax.set_aspect("equal")
@@ -79,7 +79,7 @@ def smooth(u: NDArray, grid: Grid) -> tuple[NDArray, Grid]:
     return resample(torch.from_numpy(u), grid, fine).numpy(), fine
 
 
-def _pixel_centres(side: float, count: int) -> NDArray[np.float64]:
+def _pixel_centers(side: float, count: int) -> NDArray[np.float64]:
     return side * ((np.arange(count) + 0.5) / count * 2 - 1)
 
 

@@ -85,11 +85,11 @@ def _frame(
     vorticity: torch.Tensor, grid: Grid, day: float, case: str, limit: float, pixels: int
 ) -> io.BytesIO:
     plt = pyplot()
-    projection, centre = _VIEWS.get(case, ("mollweide", (0.0, 0.0)))
+    projection, center = _VIEWS.get(case, ("mollweide", (0.0, 0.0)))
     width = 1.0 if projection == "orthographic" else 1.8
     figure, ax = plt.subplots(figsize=(width * pixels / 100, 1.08 * pixels / 100))
     figure.subplots_adjust(left=0.01, right=0.99, bottom=0.01, top=0.92)
-    draw_map(ax, vorticity, grid, projection=projection, centre=centre, limits=(-limit, limit))
+    draw_map(ax, vorticity, grid, projection=projection, center=center, limits=(-limit, limit))
     ax.set_title(f"{case}: vorticity, day {day:.2f}", fontsize=9)
     image = io.BytesIO()
     figure.savefig(image, dpi=100)

@@ -27,12 +27,12 @@ def draw_neighborhood(
 ) -> "AxesImage":
     """The keys of the query nearest to `at` (latitude, longitude in degrees) as cells of the globe.
 
-    Colours are weights relative to the largest; dots are the key grid's points, the star is the
+    Colors are weights relative to the largest; dots are the key grid's points, the star is the
     query. The view reaches `radius` radians around it.
     """
     query = query_at(query_grid, at)
     here = query_grid.xyz[query]
-    centre = (
+    center = (
         float(np.degrees(np.arcsin(np.clip(here[2], -1, 1)))),
         float(np.degrees(np.arctan2(here[1], here[0]))),
     )
@@ -44,12 +44,12 @@ def draw_neighborhood(
         values.reshape(key_grid.shape),
         key_grid,
         projection="orthographic",
-        centre=centre,
+        center=center,
         limits=(0, 1),
         cmap="YlGnBu",
         pixels=2000,
     )
-    turned = key_grid.xyz @ facing(*centre).T
+    turned = key_grid.xyz @ facing(*center).T
     near = turned[turned[:, 0] > 0]
     ax.scatter(near[:, 1], near[:, 2], s=2.5, color="0.6", linewidths=0, zorder=2)
     members = turned[keys]

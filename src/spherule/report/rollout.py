@@ -79,7 +79,7 @@ def rollout_globe(rollout: Rollout, stride: int = 1) -> Globe:
 def physical_frames(rollout: Rollout) -> dict[str, NDArray[np.float32]]:
     """The first sample in the variables' own units."""
     return {
-        source: rollout.statistics.denormalise(torch.from_numpy(u), rollout.grid).numpy()
+        source: rollout.statistics.denormalize(torch.from_numpy(u), rollout.grid).numpy()
         for source, u in rollout.frames.items()
     }
 
@@ -172,7 +172,7 @@ def _frame(panels: list[Any], rollout: Rollout, label: str, title: str) -> io.By
     figure, axes = plt.subplots(1, 3, figsize=(11, 3.9), layout="constrained")
     for ax, (name, u, (low, high, colors)) in zip(axes, panels, strict=True):
         drawn = draw_map(
-            ax, *smooth(u, rollout.grid), projection="orthographic", centre=(45.0, 20.0),
+            ax, *smooth(u, rollout.grid), projection="orthographic", center=(45.0, 20.0),
             pixels=420, limits=(low, high), cmap=colors, earth=rollout.earth,
         )  # fmt: skip
         ax.set_title(name)

@@ -22,8 +22,8 @@ def plot_rooms(
     seed: int = 0,
     size: str = "256x512",
 ) -> None:
-    """Draw one column a room: colours, labels, depth, and colours of a tilted camera; below, the
-    colours of more rooms.
+    """Draw one column a room: colors, labels, depth, and colors of a tilted camera; below, the
+    colors of more rooms.
     """
     plt = pyplot()
     if not indices:
@@ -50,8 +50,8 @@ def plot_rooms(
     for ax in axes.flat:
         ax.set_axis_off()
     bar = figure.colorbar(drawn, ax=axes[2], shrink=0.9, aspect=14, pad=0.01, extend="max")
-    bar.set_label("depth, metres")
-    names = ("colours", "labels", "depth", f"tilted by {TILT:.0f}°", *["more rooms"] * (rows - 4))
+    bar.set_label("depth, meters")
+    names = ("colors", "labels", "depth", f"tilted by {TILT:.0f}°", *["more rooms"] * (rows - 4))
     for ax, text in zip(axes[:, 0], names, strict=True):
         ax.text(-0.03, 0.5, text, rotation=90, ha="right", va="center", transform=ax.transAxes)
     names_of_colors = list(zip(CLASSES, COLORS, strict=True))

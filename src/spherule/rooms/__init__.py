@@ -1,4 +1,4 @@
-"""Procedural rooms, ray-traced: colours, labels and depth that are exact by construction."""
+"""Procedural rooms, ray-traced: colors, labels and depth that are exact by construction."""
 
 from spherule.rooms.build import room
 from spherule.rooms.classes import CLASSES

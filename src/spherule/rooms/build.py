@@ -123,14 +123,14 @@ def _lamps(plan: Plan, kind: Kind) -> None:
     half = [0.3, 0.3]
     half[long] = float(rng.choice([0.3, 0.6, 0.6]))
     tint = np.array([1.0, rng.uniform(0.9, 1.0), rng.uniform(0.74, 1.0)])
-    # As much light for each square metre of the floor, wherever it comes from.
+    # As much light for each square meter of the floor, wherever it comes from.
     power = rng.uniform(1.15, 1.5) * size[0] * size[1] / counts.prod() * (size[2] / 2.8)
     for i in range(counts[0]):
         for j in range(counts[1]):
             place = (np.array([i, j]) + 0.5) * size[:2] / counts
             place = np.round(place / 0.6 - 0.5) * 0.6 + 0.3
-            centre = np.array([*np.clip(place, half, size[:2] - half), size[2]])
-            lamp = Lamp(centre, (half[0], half[1]), np.array([0.0, 0.0, -1.0]), power * tint, True)
+            center = np.array([*np.clip(place, half, size[:2] - half), size[2]])
+            lamp = Lamp(center, (half[0], half[1]), np.array([0.0, 0.0, -1.0]), power * tint, True)
             plan.lamps.append(lamp)
     if rng.random() < kind.beams:
         concrete = plan.workshop.material(CONCRETE, linear("c9c6c0"))
@@ -160,9 +160,9 @@ def _daylight(plan: Plan) -> list[Lamp]:
         (u, v), (h, k) = (low.min(0) + high.max(0)) / 2, (high.max(0) - low.min(0)) / 2
         normal = np.zeros(3)
         normal[wall // 2] = -1.0 if wall % 2 else 1.0
-        centre = plan.on_wall(wall, float(u), -glass[0].recess, float(v))
+        center = plan.on_wall(wall, float(u), -glass[0].recess, float(v))
         power = 2.6 * area * np.array([0.86, 0.95, 1.08])
-        lamps.append(Lamp(centre, (float(h), float(k)), normal, power, False))
+        lamps.append(Lamp(center, (float(h), float(k)), normal, power, False))
     return lamps
 
 

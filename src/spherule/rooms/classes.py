@@ -4,5 +4,5 @@ CLASSES = (
     *("beam", "board", "bookcase", "ceiling", "chair", "clutter", "column", "door", "floor"),
     *("sofa", "table", "wall", "window", "<UNK>"),
 )
-"""What a label stands for; the last is what nobody labelled."""
+"""What a label stands for; the last is what nobody labeled."""
 UNKNOWN = CLASSES.index("<UNK>")

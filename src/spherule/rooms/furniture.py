@@ -19,7 +19,7 @@ Things = list[tuple[str, list[Part]]]
 
 
 def linear(code: str) -> tuple[float, float, float]:
-    """Linear RGB of an sRGB colour such as 8a5a3c."""
+    """Linear RGB of an sRGB color such as 8a5a3c."""
     values = [int(code[k : k + 2], 16) / 255 for k in (0, 2, 4)]
     red, green, blue = (v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in values)
     return red, green, blue
@@ -28,8 +28,8 @@ def linear(code: str) -> tuple[float, float, float]:
 def box(m: int, x: tuple[float, float], y: tuple[float, float], z: tuple[float, float]) -> Part:
     """A box by its ranges."""
     (a, b), (c, d), (e, f) = x, y, z
-    centre = ((a + b) / 2, (c + d) / 2, (e + f) / 2)
-    return Part(BOX, centre, ((b - a) / 2, (d - c) / 2, (f - e) / 2), m)
+    center = ((a + b) / 2, (c + d) / 2, (e + f) / 2)
+    return Part(BOX, center, ((b - a) / 2, (d - c) / 2, (f - e) / 2), m)
 
 
 def post(m: int, x: float, y: float, radius: float, z: tuple[float, float]) -> Part:
@@ -38,8 +38,8 @@ def post(m: int, x: float, y: float, radius: float, z: tuple[float, float]) -> P
     return Part(CYLINDER, (x, y, (low + high) / 2), (radius, radius, (high - low) / 2), m)
 
 
-def ball(m: int, centre: tuple[float, float, float], half: tuple[float, float, float]) -> Part:
-    return Part(ELLIPSOID, centre, half, m)
+def ball(m: int, center: tuple[float, float, float], half: tuple[float, float, float]) -> Part:
+    return Part(ELLIPSOID, center, half, m)
 
 
 WOODS = (

@@ -13,7 +13,7 @@ from spherule.rooms.scene import BOX, Lamp, Piece, Scene, Sun
 from spherule.rooms.trace import bounds, near_cones, product
 
 REACH = 0.35
-"""How far ambient light looks for things in its way, metres."""
+"""How far ambient light looks for things in its way, meters."""
 DIM = 0.01
 """Light below this is taken as unshadowed."""
 
@@ -37,20 +37,20 @@ def irradiance(
     normals: NDArray[np.float32],
     left: NDArray[np.float32],
 ) -> NDArray[np.float32]:
-    """Light on surfaces, (3, n) by colour, given what `shadows` leave of it."""
+    """Light on surfaces, (3, n) by color, given what `shadows` leave of it."""
     # Ambient light comes from the floor, which the lamps light, more than from the ceiling.
     total = scene.ambient.astype(np.float32)[:, None] * ((1.25 - 0.6 * normals[2]) * left[0])
     for lamp, part in zip(scene.lamps, left[1:-1], strict=True):
         total += lamp.power.astype(np.float32)[:, None] * (_shine(lamp, points, normals) * part)
     if scene.sun is not None:
         facing = np.maximum(product(scene.sun.towards.astype(np.float32), normals), 0)
-        total += scene.sun.colour.astype(np.float32)[:, None] * (facing * left[-1])
+        total += scene.sun.color.astype(np.float32)[:, None] * (facing * left[-1])
     return total
 
 
 def _shine(lamp: Lamp, points: NDArray, normals: NDArray) -> NDArray[np.float32]:
     """Irradiance of a Lambertian rectangle of power 1, as if it were all in its middle."""
-    v = lamp.centre.astype(np.float32)[:, None] - points
+    v = lamp.center.astype(np.float32)[:, None] - points
     square = v[0] * v[0] + v[1] * v[1] + v[2] * v[2]
     arriving = v[0] * normals[0] + v[1] * normals[1] + v[2] * normals[2]
     leaving = -product(lamp.normal.astype(np.float32), v)
@@ -61,19 +61,19 @@ def _shine(lamp: Lamp, points: NDArray, normals: NDArray) -> NDArray[np.float32]
 
 
 def _unblocked(scene: Scene, lamp: Lamp, points: NDArray[np.float32]) -> NDArray[np.float32]:
-    v = lamp.centre.astype(np.float32)[:, None] - points
+    v = lamp.center.astype(np.float32)[:, None] - points
     length = np.sqrt((v * v).sum(0))
     open_part = np.ones(points.shape[1], np.float32)
     width = 2 * float(np.sqrt(lamp.half[0] * lamp.half[1]))
     pieces = [piece for piece in scene.pieces if piece.casts.size]
     if not pieces:
         return open_part
-    centres, radii = bounds(pieces)
-    centres = centres - lamp.centre
+    centers, radii = bounds(pieces)
+    centers = centers - lamp.center
     # A shadow reaches past the cone by half a beam: what is nearer to the point than to the lamp
     # stays within a quarter of the lamp's width, and the rest of a softer edge is let go.
-    candidates = near_cones(centres, radii + width / 4, -v / np.maximum(length, 1e-6))
-    nearest = np.linalg.norm(centres, axis=1) - radii
+    candidates = near_cones(centers, radii + width / 4, -v / np.maximum(length, 1e-6))
+    nearest = np.linalg.norm(centers, axis=1) - radii
     for piece, near, away in zip(pieces, candidates, nearest, strict=True):
         near = near[length[near] > away]
         if near.size:
@@ -99,14 +99,14 @@ def _past(
     if not tried.size:
         return part
     o, v, inverse = o[:, tried], v[:, tried], inverse[:, tried]
-    centres, halves = piece.centres[solids], piece.blockers[solids]
-    near, far = _through(centres, halves, o, inverse)
+    centers, halves = piece.centers[solids], piece.blockers[solids]
+    near, far = _through(centers, halves, o, inverse)
     # Along the ray's main direction: rays that just miss a box sideways still count.
     main = np.argmax(np.abs(v), axis=0)
     start = np.where(main == 2, near[2], np.where(main == 1, near[1], near[0]))
     end = np.where(main == 2, far[2], np.where(main == 1, far[1], far[0]))
     cover = ((end > 1e-3) & (start < 1 - 1e-3)).astype(np.float32)
-    cover *= ~_touching(piece.kinds[solids], centres, halves, o)
+    cover *= ~_touching(piece.kinds[solids], centers, halves, o)
     over_beam = 1 / (np.float32(width) * np.minimum(np.maximum(start, 0.02), 1))
     squares = v * v
     for i, j in ((0, 1), (0, 2), (1, 2)):
@@ -126,7 +126,7 @@ def _past(
     return part
 
 
-def _touching(kinds: NDArray, centres: NDArray, halves: NDArray, o: NDArray) -> NDArray[np.bool_]:
+def _touching(kinds: NDArray, centers: NDArray, halves: NDArray, o: NDArray) -> NDArray[np.bool_]:
     """Which points lie on which solids (rows), so that no beam of theirs is blocked by it.
 
     For a round solid that is a wider box, because its own box cuts through it, but not at its foot:
@@ -135,10 +135,10 @@ def _touching(kinds: NDArray, centres: NDArray, halves: NDArray, o: NDArray) -> 
     boxes = (kinds == BOX)[:, None]
     reach = np.where(boxes, halves + 2e-3, halves * 1.3).astype(np.float32)
     foot = np.where(boxes[:, 0], -reach[:, 2], 1e-3 - halves[:, 2]).astype(np.float32)
-    centres = centres.astype(np.float32)
-    inside = o[2] - centres[:, 2, None] > foot[:, None]
+    centers = centers.astype(np.float32)
+    inside = o[2] - centers[:, 2, None] > foot[:, None]
     for k in range(3):
-        inside &= np.abs(o[k] - centres[:, k, None]) < reach[:, k, None]
+        inside &= np.abs(o[k] - centers[:, k, None]) < reach[:, k, None]
     return inside
 
 
@@ -151,13 +151,13 @@ def _earliest(far: list[NDArray]) -> NDArray:
 
 
 def _through(
-    centres: NDArray, halves: NDArray, o: NDArray, inverse: NDArray
+    centers: NDArray, halves: NDArray, o: NDArray, inverse: NDArray
 ) -> tuple[list[NDArray[np.float32]], list[NDArray[np.float32]]]:
     """Where rays enter and leave the three slabs of boxes (rows)."""
     near, far = [], []
-    centres, halves = centres.astype(np.float32), halves.astype(np.float32)
+    centers, halves = centers.astype(np.float32), halves.astype(np.float32)
     for k in range(3):
-        middle = centres[:, k, None] - o[k]
+        middle = centers[:, k, None] - o[k]
         middle *= inverse[k]
         reach = halves[:, k, None] * np.abs(inverse[k])
         near.append(middle - reach)
@@ -175,9 +175,9 @@ def _openness(scene: Scene, points: NDArray, normals: NDArray) -> NDArray[np.flo
     free = np.minimum(np.minimum(probe, size - probe).min(0), REACH)
     square = (probe * probe).sum(0)
     if scene.pieces:
-        centres, radii = bounds(scene.pieces)
-        limit = (radii + REACH) ** 2 - (centres**2).sum(1) + 1e-3
-        along = product(centres.astype(np.float32), probe)
+        centers, radii = bounds(scene.pieces)
+        limit = (radii + REACH) ** 2 - (centers**2).sum(1) + 1e-3
+        along = product(centers.astype(np.float32), probe)
         inside = square - 2 * along < limit.astype(np.float32)[:, None]
         for piece, row in zip(scene.pieces, inside, strict=True):
             near = np.flatnonzero(row)
@@ -191,10 +191,10 @@ def _distance(piece: Piece, points: NDArray) -> NDArray[np.float32]:
     """From points to the nearest solid of a piece, 0 inside."""
     away = points - piece.origin.astype(np.float32)[:, None]
     local = product(piece.axes.astype(np.float32), away)
-    centres, halves = piece.centres.astype(np.float32), piece.halves.astype(np.float32)
-    square = np.zeros((centres.shape[0], points.shape[1]), np.float32)
+    centers, halves = piece.centers.astype(np.float32), piece.halves.astype(np.float32)
+    square = np.zeros((centers.shape[0], points.shape[1]), np.float32)
     for k in range(3):
-        beyond = np.maximum(np.abs(local[k] - centres[:, k, None]) - halves[:, k, None], 0)
+        beyond = np.maximum(np.abs(local[k] - centers[:, k, None]) - halves[:, k, None], 0)
         square += beyond * beyond
     return np.sqrt(square.min(0))
 

@@ -180,8 +180,8 @@ def carton(
     z: tuple[float, float],
 ) -> list[Part]:
     """A cardboard box with tape along its middle."""
-    colours = ("b58a5a", "a97c4e", "c49a6c", "9a7348", "dcd6c8", "4d6a8a")
-    code = colours[rng.integers(len(colours))]
+    colors = ("b58a5a", "a97c4e", "c49a6c", "9a7348", "dcd6c8", "4d6a8a")
+    code = colors[rng.integers(len(colors))]
     side = workshop.material(FABRIC, linear(code))
     tape = workshop.material(FLAT, [v * 1.25 for v in linear(code)])
     (a, b), (c, d), top = x, y, z[1]

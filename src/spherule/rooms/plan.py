@@ -217,8 +217,8 @@ class Plan:
 def extent(things: Things) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The least and greatest coordinates of things in their frame."""
     parts = [part for _, solids in things for part in solids]
-    centres, halves = np.array([p.centre for p in parts]), np.array([p.half for p in parts])
-    return (centres - halves).min(0), (centres + halves).max(0)
+    centers, halves = np.array([p.center for p in parts]), np.array([p.half for p in parts])
+    return (centers - halves).min(0), (centers + halves).max(0)
 
 
 def floor_rect(things: Things, at: Vector, turn: float) -> Rect:

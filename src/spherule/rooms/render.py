@@ -1,7 +1,7 @@
-"""Panoramas of a room: colour, label and depth of the ray through each point of a grid.
+"""Panoramas of a room: color, label and depth of the ray through each point of a grid.
 
-Labels and depth are those of the ray through the point itself. Colours are antialiased where
-faces meet: four rays share such a pixel, and take the colours of the points beside it that see the
+Labels and depth are those of the ray through the point itself. Colors are antialiased where
+faces meet: four rays share such a pixel, and take the colors of the points beside it that see the
 same faces.
 """
 
@@ -54,16 +54,16 @@ def render(
     directions = product(grid.xyz, turned)
     hits = trace(scene, directions)
     left = _shadows(scene, grid, hits, directions)
-    colour = np.empty((3, grid.size), np.float32)
+    color = np.empty((3, grid.size), np.float32)
     for block in blocks(grid.size):
         some = hits.take(block)
-        colour[:, block] = shade(scene, some, directions[block], left[:, block], grid.spacing)
-    _antialias(scene, grid, turned, hits, left, colour)
+        color[:, block] = shade(scene, some, directions[block], left[:, block], grid.spacing)
+    _antialias(scene, grid, turned, hits, left, color)
     label = scene.surfaces.label[hits.surface]
     depth = hits.distance.astype(np.float32)
     depth[label == UNKNOWN] = np.nan
     return View(
-        rgb=_encoded(colour).T.reshape(*grid.shape, 3),
+        rgb=_encoded(color).T.reshape(*grid.shape, 3),
         label=label.reshape(grid.shape),
         depth=depth.reshape(grid.shape),
         surface=hits.surface.reshape(grid.shape),
@@ -74,7 +74,7 @@ def _shadows(
     scene: Scene, grid: Grid, hits: Hits, directions: NDArray[np.float64]
 ) -> NDArray[np.float32]:
     """Shadows on every second point of a ring, alternating; the others take the mean of their
-    neighbours on the same face, or have their own if there is none.
+    neighbors on the same face, or have their own if there is none.
     """
     seen, beside = 8 * hits.surface + hits.face, _beside(grid)
     own = _alternating(grid)
@@ -110,7 +110,7 @@ def shade(
     left: NDArray[np.float32],
     spacing: float,
 ) -> NDArray[np.float32]:
-    """Colours between 0 and 1, linear in what a display shows, (3, n); `left` are the shadows."""
+    """Colors between 0 and 1, linear in what a display shows, (3, n); `left` are the shadows."""
     d = directions.T.astype(np.float32)
     normal = hits.normal.astype(np.float32)
     points = _points(scene, hits, directions)
@@ -119,26 +119,26 @@ def shade(
     slant = np.maximum(np.abs(d[0] * normal[0] + d[1] * normal[1] + d[2] * normal[2]), 0.12)
     footprint = (spacing * hits.distance).astype(np.float32) / slant
     albedo = _albedo(scene, hits, material, texture, footprint)
-    colour = albedo * irradiance(scene, points, normal, left)
+    color = albedo * irradiance(scene, points, normal, left)
     shown = np.flatnonzero(texture == SCREEN)
-    colour[:, shown] += np.float32(0.8) * albedo[:, shown]
+    color[:, shown] += np.float32(0.8) * albedo[:, shown]
     glass = np.flatnonzero(texture == GLASS)
-    colour[:, glass] = outside(scene, d[:, glass])
+    color[:, glass] = outside(scene, d[:, glass])
     glow = np.flatnonzero(texture == GLOW)
-    colour[:, glow] = scene.materials.a[material[glow]].T
+    color[:, glow] = scene.materials.a[material[glow]].T
     ceiling = np.flatnonzero(hits.surface == CEILING)
     for lamp in scene.lamps:
         if lamp.panel and ceiling.size:
             cover = _panel(lamp, points[:, ceiling], footprint[ceiling])
             bright = (3.0 * lamp.power / lamp.power.max()).astype(np.float32)[:, None]
-            colour[:, ceiling] += (bright - colour[:, ceiling]) * cover
-    return 1 - np.exp(np.float32(-scene.exposure) * colour)
+            color[:, ceiling] += (bright - color[:, ceiling]) * cover
+    return 1 - np.exp(np.float32(-scene.exposure) * color)
 
 
 def _panel(lamp: Lamp, points: NDArray, footprint: NDArray) -> NDArray[np.float32]:
     """The part of each pixel that a panel of the ceiling covers."""
     width = np.maximum(footprint, 0.01)
-    inside = [lamp.half[k] - np.abs(points[k] - np.float32(lamp.centre[k])) for k in (0, 1)]
+    inside = [lamp.half[k] - np.abs(points[k] - np.float32(lamp.center[k])) for k in (0, 1)]
     x, y = (np.clip(side / width + 0.5, 0, 1) for side in inside)
     return (x * y).astype(np.float32)
 
@@ -146,7 +146,7 @@ def _panel(lamp: Lamp, points: NDArray, footprint: NDArray) -> NDArray[np.float3
 def _albedo(
     scene: Scene, hits: Hits, material: NDArray, texture: NDArray, footprint: NDArray
 ) -> NDArray[np.float32]:
-    """The colour of surfaces in white light; 0 for what shines by itself."""
+    """The color of surfaces in white light; 0 for what shines by itself."""
     table = scene.materials
     result = np.zeros((3, texture.size), np.float32)
     for kind in np.unique(table.texture[table.texture < len(TEXTURES)]):
@@ -181,7 +181,7 @@ def _albedo(
 
 @lru_cache(maxsize=8)
 def _beside(grid: Grid) -> NDArray[np.int64]:
-    """Four neighbours of each point: along its ring, and nearest on the rings above and below."""
+    """Four neighbors of each point: along its ring, and nearest on the rings above and below."""
     ring = np.repeat(np.arange(grid.nrings), grid.nphi)
     column = np.arange(grid.size) - grid.ringstart[ring]
     sides = [grid.ringstart[ring] + (column + step) % grid.nphi[ring] for step in (1, -1)]
@@ -205,9 +205,9 @@ def _antialias(
     turned: NDArray[np.float64],
     hits: Hits,
     left: NDArray[np.float32],
-    colour: NDArray[np.float32],
+    color: NDArray[np.float32],
 ) -> None:
-    """Colours of the points where faces meet become means over four rays."""
+    """Colors of the points where faces meet become means over four rays."""
     seen = 8 * hits.surface + hits.face
     beside = _beside(grid)
     edges = np.flatnonzero((seen[beside] != seen).any(0))
@@ -226,18 +226,18 @@ def _antialias(
     source = np.full(own.size, -1)
     for place in (*beside[::-1], np.arange(grid.size)):
         source = np.where(seen[place[own]] == sees, place[own], source)
-    shades = colour[:, np.maximum(source, 0)]
+    shades = color[:, np.maximum(source, 0)]
     alone = np.flatnonzero(source < 0)
     for block in blocks(alone.size):
         # Things thinner than a pixel stand in the shadow that their pixel's middle is in.
         some = alone[block]
         thin, part = fine.take(some), left[:, own[some]]
         shades[:, some] = shade(scene, thin, directions[some], part, grid.spacing)
-    colour[:, edges] = shades.reshape(3, 4, -1).mean(1)
+    color[:, edges] = shades.reshape(3, 4, -1).mean(1)
 
 
-def _encoded(colour: NDArray[np.float32]) -> NDArray[np.uint8]:
+def _encoded(color: NDArray[np.float32]) -> NDArray[np.uint8]:
     """sRGB in bytes."""
-    c = np.clip(colour, 0, 1)
+    c = np.clip(color, 0, 1)
     curve = np.where(c <= 0.0031308, 12.92 * c, 1.055 * c ** np.float32(1 / 2.4) - 0.055)
     return np.rint(curve * 255).astype(np.uint8)

@@ -1,6 +1,6 @@
 """What a room is made of: a box-shaped shell with recessed openings, and pieces that stand in it.
 
-Lengths are metres, z is up, the floor is z = 0 and the shell reaches from the origin to `size`.
+Lengths are meters, z is up, the floor is z = 0 and the shell reaches from the origin to `size`.
 Everything a ray can meet is a surface; the tables of a scene say what each surface is.
 """
 
@@ -25,13 +25,13 @@ class Part(NamedTuple):
     """One solid in the frame of its piece. A cylinder is upright; half holds the half sides."""
 
     kind: int
-    centre: tuple[float, float, float]
+    center: tuple[float, float, float]
     half: tuple[float, float, float]
     material: int
 
 
 class Material(NamedTuple):
-    """A texture of `textures.py`, two colours (linear RGB), its parameters and its own seed."""
+    """A texture of `textures.py`, two colors (linear RGB), its parameters and its own seed."""
 
     texture: int
     a: NDArray[np.float64]
@@ -61,20 +61,20 @@ class Piece:
     origin: NDArray[np.float64]
     axes: NDArray[np.float64]
     kinds: NDArray[np.int64]
-    centres: NDArray[np.float64]
+    centers: NDArray[np.float64]
     halves: NDArray[np.float64]
     surface: int
     """Of the first solid; the others follow."""
     casts: NDArray[np.int64]
     """The solids large enough to cast a shadow in the light of lamps."""
-    bound_centre: NDArray[np.float64] = field(init=False)
+    bound_center: NDArray[np.float64] = field(init=False)
     """Of a sphere around all of it, in the world."""
     bound_radius: float = field(init=False)
 
     def __post_init__(self) -> None:
         low, high = self.extent
-        centre = self.origin + (low + high) / 2 @ self.axes
-        object.__setattr__(self, "bound_centre", centre)
+        center = self.origin + (low + high) / 2 @ self.axes
+        object.__setattr__(self, "bound_center", center)
         object.__setattr__(self, "bound_radius", float(np.linalg.norm(high - low)) / 2)
 
     @cached_property
@@ -88,14 +88,14 @@ class Piece:
     @cached_property
     def extent(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The least and greatest coordinates in its own frame."""
-        return (self.centres - self.halves).min(0), (self.centres + self.halves).max(0)
+        return (self.centers - self.halves).min(0), (self.centers + self.halves).max(0)
 
 
 @dataclass(frozen=True)
 class Lamp:
-    """A rectangle that shines along `normal`; power is what it sends out, by colour."""
+    """A rectangle that shines along `normal`; power is what it sends out, by color."""
 
-    centre: NDArray[np.float64]
+    center: NDArray[np.float64]
     half: tuple[float, float]
     """Half sides: x and y of a ceiling panel, along the wall and z of a window."""
     normal: NDArray[np.float64]
@@ -110,7 +110,7 @@ class Sun:
 
     towards: NDArray[np.float64]
     """Unit vector from the room to the sun."""
-    colour: NDArray[np.float64]
+    color: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class Scene:
     lamps: tuple[Lamp, ...]
     sun: Sun | None
     ambient: NDArray[np.float64]
-    """Light that comes from everywhere, by colour."""
+    """Light that comes from everywhere, by color."""
     exposure: float
     seed: int
 
@@ -235,7 +235,7 @@ class Workshop:
             np.asarray(at, np.float64),
             about_z(-turn) if axes is None else axes,
             np.array([part.kind for part in parts]),
-            np.array([part.centre for part in parts], np.float64),
+            np.array([part.center for part in parts], np.float64),
             np.array([part.half for part in parts], np.float64),
             first,
             np.array(casts, np.int64),

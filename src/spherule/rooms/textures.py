@@ -1,4 +1,4 @@
-"""Procedural textures: the colour of a surface at a point, antialiased to the pixel's footprint.
+"""Procedural textures: the color of a surface at a point, antialiased to the pixel's footprint.
 
 Each function takes a `Spot` (points of surfaces that share the texture) and returns linear RGB
 `(3, n)`. Names in capitals number them, for the table of materials.
@@ -14,10 +14,10 @@ from spherule.rooms.noise import faded, hashed, noise, stripes
 
 
 class Spot(NamedTuple):
-    """Points to be coloured."""
+    """Points to be colored."""
 
     u: NDArray[np.float32]
-    """Across: along the wall, or x on a floor; metres."""
+    """Across: along the wall, or x on a floor; meters."""
     v: NDArray[np.float32]
     """Height on a wall, y on a floor."""
     half_u: NDArray[np.float32]
@@ -25,12 +25,12 @@ class Spot(NamedTuple):
     """Half sides of the face; 0 on the shell."""
     a: NDArray[np.float32]
     b: NDArray[np.float32]
-    """The material's colours, (3, n)."""
+    """The material's colors, (3, n)."""
     p: NDArray[np.float32]
     q: NDArray[np.float32]
     seed: NDArray[np.uint32]
     footprint: NDArray[np.float32]
-    """Width of a pixel on the surface, metres."""
+    """Width of a pixel on the surface, meters."""
 
 
 def mixed(a: NDArray, b: NDArray, share: NDArray | float) -> NDArray:
@@ -47,8 +47,8 @@ def flat(s: Spot) -> NDArray:
 
 
 def plaster(s: Spot) -> NDArray:
-    """Painted wall: faint blotches, a skirting board of colour b up to height p, and a second
-    colour, darker, up to height q.
+    """Painted wall: faint blotches, a skirting board of color b up to height p, and a second
+    color, darker, up to height q.
     """
     tone = 1 + 0.025 * noise(s.u * 1.7, s.v * 1.7, s.seed)
     tone = tone + 0.02 * faded(s.footprint, 0.05) * noise(s.u * 25, s.v * 25, s.seed + 1)
@@ -72,7 +72,7 @@ def planks(s: Spot) -> NDArray:
 
 
 def carpet(s: Spot) -> NDArray:
-    """Pile with flecks of colour b, in squares p wide where p > 0."""
+    """Pile with flecks of color b, in squares p wide where p > 0."""
     tone = 0.12 * faded(s.footprint, 0.03) * noise(s.u * 60, s.v * 60, s.seed)
     tone = tone + 0.02 * noise(s.u * 3, s.v * 3, s.seed + 1)
     fleck = np.clip(noise(s.u * 40, s.v * 30, s.seed + 2) * 2 - 0.5, 0, 1)
@@ -84,7 +84,7 @@ def carpet(s: Spot) -> NDArray:
 
 
 def tiles(s: Spot) -> NDArray:
-    """Square tiles p wide with joints of colour b."""
+    """Square tiles p wide with joints of color b."""
     i, j = np.floor(s.u / s.p), np.floor(s.v / s.p)
     tone = 1 + 0.07 * (hashed(i, j, s.seed) - 0.5)
     vein = 0.04 * noise(s.u * 6 + 9 * i, s.v * 6 + 5 * j, s.seed + 1)
@@ -93,7 +93,7 @@ def tiles(s: Spot) -> NDArray:
 
 
 def panels(s: Spot) -> NDArray:
-    """Suspended ceiling: speckled panels p wide in a grid of rails of colour b."""
+    """Suspended ceiling: speckled panels p wide in a grid of rails of color b."""
     i, j = np.floor(s.u / s.p), np.floor(s.v / s.p)
     speck = np.clip(noise(s.u * 40, s.v * 40, s.seed) - 0.35, 0, 1) * faded(s.footprint, 0.04)
     tone = 0.985 + 0.03 * hashed(i, j, s.seed) - 0.18 * speck
@@ -102,7 +102,7 @@ def panels(s: Spot) -> NDArray:
 
 
 def wood(s: Spot) -> NDArray:
-    """Grain between colours a and b along the longer side of the face."""
+    """Grain between colors a and b along the longer side of the face."""
     upright = s.half_v > s.half_u
     along, across = np.where(upright, s.v, s.u), np.where(upright, s.u, s.v)
     bend = noise(along * 1.5, across * 3, s.seed)
@@ -124,31 +124,31 @@ SPINES = np.array(
     ],
     np.float32,
 ).T  # fmt: skip
-"""Colours of books."""
+"""Colors of books."""
 
 
 def books(s: Spot) -> NDArray:
-    """Spines about p wide, of all colours and several heights, some with a band or a title."""
+    """Spines about p wide, of all colors and several heights, some with a band or a title."""
     cell = np.floor(s.u / s.p + 0.35 * noise(s.u / s.p * 0.37, s.u * 0, s.seed))
     zero = np.zeros_like(cell)
     pick = [hashed(cell, zero + k, s.seed) for k in range(5)]
-    colour = SPINES[:, (pick[0] * SPINES.shape[1]).astype(np.int64)] * (0.6 + 0.8 * pick[1])
-    light = colour.mean(0)
-    colour = mixed(colour, s.a, 0.25 * pick[2])
+    color = SPINES[:, (pick[0] * SPINES.shape[1]).astype(np.int64)] * (0.6 + 0.8 * pick[1])
+    light = color.mean(0)
+    color = mixed(color, s.a, 0.25 * pick[2])
     height = (s.v + s.half_v) / np.maximum(2 * s.half_v, 1e-3)
     detail = faded(s.footprint, s.p)
     band = (np.abs(height - 0.30 - 0.4 * pick[3]) < 0.07) & (pick[4] > 0.45)
     title = np.where(light > 0.3, 0.12, 0.75)
-    colour = np.where(band, mixed(colour, title, 0.8 * detail), colour)
+    color = np.where(band, mixed(color, title, 0.8 * detail), color)
     above = height > 0.74 + 0.26 * pick[3]
     edge = 1 - 0.5 * detail * (np.mod(s.u / s.p, 1.0) < 0.12)
-    plain = colour * edge
+    plain = color * edge
     shade = np.where(above, mixed(plain, 0.05 + 0 * plain, np.maximum(detail, 0.4)), plain)
     return mixed(shade, np.full_like(shade, 0.17), 0.6 * (1 - detail))
 
 
 def board(s: Spot) -> NDArray:
-    """A writing board of colour a with lines of writing and a drawing in colour b."""
+    """A writing board of color a with lines of writing and a drawing in color b."""
     left = (s.u + s.half_u) / np.maximum(2 * s.half_u, 1e-3)
     top = (s.half_v - s.v) / np.maximum(2 * s.half_v, 1e-3)
     line = np.floor(top * 9)
@@ -191,7 +191,7 @@ def screen(s: Spot) -> NDArray:
 
 
 def picture(s: Spot) -> NDArray:
-    """A framed print: a dark rim, a pale mat, soft shapes between the colours a and b."""
+    """A framed print: a dark rim, a pale mat, soft shapes between the colors a and b."""
     x, y = s.u / np.maximum(s.half_u, 1e-3), s.v / np.maximum(s.half_v, 1e-3)
     rim = np.minimum(s.half_u * (1 - np.abs(x)), s.half_v * (1 - np.abs(y)))
     field = noise(x * 1.6 + 5, y * 1.3, s.seed) + 0.5 * noise(x * 4, y * 3.3, s.seed + 1)

@@ -1,4 +1,4 @@
-"""What each ray meets first: exact, in float64, vectorised over the rays near each piece.
+"""What each ray meets first: exact, in float64, vectorized over the rays near each piece.
 
 All rays start at the camera. A piece is tried only on the rays inside the cone around its bounding
 sphere; there, all of its solids at once.
@@ -71,8 +71,8 @@ def _trace(scene: Scene, directions: NDArray[np.float64]) -> Hits:
     for opening in scene.openings:
         _opening(scene, opening, d, hits)
     if scene.pieces:
-        centres, radii = bounds(scene.pieces)
-        candidates = near_cones(centres - scene.camera, radii, d)
+        centers, radii = bounds(scene.pieces)
+        candidates = near_cones(centers - scene.camera, radii, d)
         for piece, rays in zip(scene.pieces, candidates, strict=True):
             if rays.size:
                 _piece(scene, piece, d[:, rays], rays, hits)
@@ -82,7 +82,7 @@ def _trace(scene: Scene, directions: NDArray[np.float64]) -> Hits:
 def bounds(pieces: Sequence[Piece]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Centres (k, 3) and radii of spheres around pieces."""
     return (
-        np.stack([piece.bound_centre for piece in pieces]),
+        np.stack([piece.bound_center for piece in pieces]),
         np.array([piece.bound_radius for piece in pieces]),
     )
 
@@ -93,13 +93,13 @@ def product(a: NDArray, b: NDArray) -> NDArray:
 
 
 def near_cones(
-    centres: NDArray[np.float64], radii: NDArray[np.float64], d: NDArray
+    centers: NDArray[np.float64], radii: NDArray[np.float64], d: NDArray
 ) -> list[NDArray[np.int64]]:
     """For each sphere the rays from the origin that may meet it."""
-    away = np.maximum(np.linalg.norm(centres, axis=1), 1e-9)
+    away = np.maximum(np.linalg.norm(centers, axis=1), 1e-9)
     cos = np.sqrt(np.maximum(1 - (radii / away) ** 2, 0.0))
     cos = np.where(radii >= away, -2.0, cos - 1e-3)  # roomy: float32 decides only what is tried
-    axes = (centres / away[:, None]).astype(np.float32)
+    axes = (centers / away[:, None]).astype(np.float32)
     inside = product(axes, d.astype(np.float32, copy=False)) > cos.astype(np.float32)[:, None]
     return [np.flatnonzero(row) for row in inside]
 
@@ -176,7 +176,7 @@ def _piece(
         members = np.flatnonzero(piece.kinds == kind)
         if not members.size:
             continue
-        t = meet(piece.centres[members] - o, piece.halves[members], v)
+        t = meet(piece.centers[members] - o, piece.halves[members], v)
         first = np.argmin(t, axis=0)
         nearest = t[first, np.arange(rays.size)]
         closer = nearest < best
@@ -186,7 +186,7 @@ def _piece(
     if not met.size:
         return
     which, best, v, rays = which[met], best[met], v[:, met], rays[met]
-    local = o[:, None] + best * v - piece.centres[which].T
+    local = o[:, None] + best * v - piece.centers[which].T
     half = piece.halves[which].T
     normal, face = _normals(piece.kinds[which], local, half)
     hits.distance[rays] = best
@@ -196,16 +196,16 @@ def _piece(
     hits.local[:, rays] = local
 
 
-def _boxes(centres: NDArray, halves: NDArray, v: NDArray) -> NDArray[np.float64]:
+def _boxes(centers: NDArray, halves: NDArray, v: NDArray) -> NDArray[np.float64]:
     """Distance to each box (rows) along each ray (columns), inf where it is missed."""
-    enter, leave = _slabs(centres, halves, 1.0 / v)
+    enter, leave = _slabs(centers, halves, 1.0 / v)
     return np.where((enter < leave) & (enter > 0), enter, np.inf)
 
 
-def _slabs(centres: NDArray, halves: NDArray, inverse: NDArray) -> tuple[NDArray, NDArray]:
+def _slabs(centers: NDArray, halves: NDArray, inverse: NDArray) -> tuple[NDArray, NDArray]:
     enter = leave = None
     for k in range(3):
-        middle = centres[:, k, None] * inverse[k]
+        middle = centers[:, k, None] * inverse[k]
         width = halves[:, k, None] * np.abs(inverse[k])
         near = middle - width
         middle += width
@@ -216,23 +216,23 @@ def _slabs(centres: NDArray, halves: NDArray, inverse: NDArray) -> tuple[NDArray
     return enter, leave
 
 
-def _cylinders(centres: NDArray, halves: NDArray, v: NDArray) -> NDArray[np.float64]:
+def _cylinders(centers: NDArray, halves: NDArray, v: NDArray) -> NDArray[np.float64]:
     """Upright cylinders: the interval inside the round wall, cut by that between the caps."""
     a = v[0] ** 2 + v[1] ** 2
-    b = centres[:, 0, None] * v[0] + centres[:, 1, None] * v[1]
-    rest = (centres[:, :2] ** 2).sum(1) - halves[:, 0] ** 2
+    b = centers[:, 0, None] * v[0] + centers[:, 1, None] * v[1]
+    rest = (centers[:, :2] ** 2).sum(1) - halves[:, 0] ** 2
     root = np.sqrt(np.maximum(b * b - a * rest[:, None], 0.0))
     through = b * b > a * rest[:, None]
-    middle, width = centres[:, 2, None] / v[2], halves[:, 2, None] / np.abs(v[2])
+    middle, width = centers[:, 2, None] / v[2], halves[:, 2, None] / np.abs(v[2])
     enter = np.maximum((b - root) / a, middle - width)
     leave = np.minimum((b + root) / a, middle + width)
     return np.where(through & (enter < leave) & (enter > 0), enter, np.inf)
 
 
-def _ellipsoids(centres: NDArray, halves: NDArray, v: NDArray) -> NDArray[np.float64]:
+def _ellipsoids(centers: NDArray, halves: NDArray, v: NDArray) -> NDArray[np.float64]:
     a = b = rest = None
     for k in range(3):
-        scaled, place = v[k] / halves[:, k, None], (centres[:, k] / halves[:, k])[:, None]
+        scaled, place = v[k] / halves[:, k, None], (centers[:, k] / halves[:, k])[:, None]
         a = scaled**2 if a is None else a + scaled**2
         b = scaled * place if b is None else b + scaled * place
         rest = place**2 if rest is None else rest + place**2

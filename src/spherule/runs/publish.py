@@ -25,7 +25,7 @@ def publish(
     Args:
         run: an opened run; its evaluation is made where there is none of this checkpoint.
         target: a directory, or `hf://owner/name`; what does not exist is created.
-        notes: Markdown that goes into the card: limits, licence, data.
+        notes: Markdown that goes into the card: limits, license, data.
         device: where the evaluation runs.
         log: gets what is to be said on the way.
     """

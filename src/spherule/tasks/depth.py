@@ -106,7 +106,7 @@ class DepthTask(PanoramaTask):
         return summed(known, self.grid) > 0
 
     def target(self, batch: Any) -> tuple[Tensor, Tensor]:
-        """Standardised depth (batch, 1, *shape), and where it counts."""
+        """Standardized depth (batch, 1, *shape), and where it counts."""
         depth = (batch["depth"] - self.statistics.depth_mean) / self.statistics.depth_std
         return depth[:, None], batch["valid"] & self._mask.to(depth.device)
 

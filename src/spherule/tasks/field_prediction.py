@@ -84,11 +84,11 @@ def predict_fields(
             if not allow_missing and not present.all():
                 counts = {n: int((~present[:, i]).sum()) for i, n in enumerate(names)}
                 raise ValueError(f"{name}: missing values: {counts} at {place}; fill them first")
-            state = statistics.normalise(x, mine.grid).nan_to_num(0.0)
+            state = statistics.normalize(x, mine.grid).nan_to_num(0.0)
             mask = {"mask": present.any(1).to(device)} if allow_missing else {}
             for step in range(steps):
                 state = model(_with_static(state, static).to(device), **mask).cpu()
-                y = statistics.denormalise(state, mine.grid).masked_fill(~present, torch.nan)
+                y = statistics.denormalize(state, mine.grid).masked_fill(~present, torch.nan)
                 y = gathered(y.to(device), model.grid).cpu().transpose(0, 1)
                 state = state.masked_fill(~present, 0.0)
                 if writer is None:

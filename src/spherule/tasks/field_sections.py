@@ -138,7 +138,7 @@ class _Shown:
 
     def physical(self, u: Tensor, variable: int) -> NDArray[Any]:
         """The first sample of a variable in its own units."""
-        return self.task.statistics.denormalise(u[0], self.task.grid)[variable].numpy()
+        return self.task.statistics.denormalize(u[0], self.task.grid)[variable].numpy()
 
 
 def _groups(shown: Sequence[_Shown]) -> list[list[_Shown]]:
@@ -158,7 +158,7 @@ def _globe(group: Sequence[_Shown]) -> Globe:
     task = group[0].task
     fields = {"truth": group[0].truth} | {s.title: s.prediction for s in group}
     physical = {
-        source: task.statistics.denormalise(u, task.grid).numpy() for source, u in fields.items()
+        source: task.statistics.denormalize(u, task.grid).numpy() for source, u in fields.items()
     }
     count = len(group[0].truth)
     samples = Frames(tuple(task.date(i) or f"sample {i + 1}" for i in range(count)), "sample")

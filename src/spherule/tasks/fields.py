@@ -96,7 +96,7 @@ class FieldConfig(TaskConfig):
 
 
 class FieldTask(Task):
-    """A batch is (input, target, ...), normalised, further targets each a lead later."""
+    """A batch is (input, target, ...), normalized, further targets each a lead later."""
 
     columns: ClassVar[dict[str, str]] = {"loss": "loss ↓", "l1": "L₁ error ↓", "l2": "L₂ error ↓"}
 
@@ -229,7 +229,7 @@ class FieldTask(Task):
 
     def example(self, model: Model) -> Example:
         state = first_samples(self.test, 1)[0]
-        fields = self.statistics.denormalise(state[0], self.grid).numpy()
+        fields = self.statistics.denormalize(state[0], self.grid).numpy()
         variables = [
             Variable(name, self.grid, {"input": field}, unit)
             for name, unit, field in zip(self.variables, self.units, fields, strict=True)

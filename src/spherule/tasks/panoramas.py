@@ -52,7 +52,7 @@ class PanoramaConfig(TaskConfig):
     tilt: float = 0.0
     """The most that their cameras are tilted, degrees; 180: any rotation at all."""
     augment: bool = True
-    """Longitude rolls, mirror images and colour jitter in training."""
+    """Longitude rolls, mirror images and color jitter in training."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -183,7 +183,7 @@ class PanoramaTask(Task):
         return Example(lambda: model(batch["image"]), image=photograph)
 
     def photographs(self, batch: Any) -> NDArray[np.uint8]:
-        """The images as they were before they were normalised."""
+        """The images as they were before they were normalized."""
         mean, std = _rgb(self.statistics)
         images = (batch["image"] * std + mean).clamp(0, 1).permute(0, 2, 3, 1).numpy()
         return (images * 255).round().astype(np.uint8)
@@ -220,7 +220,7 @@ def room_globe(
     names: Sequence[str] = (),
 ) -> Globe:
     """Photographs (samples, nlat, nlon, 3) with what is known of each pixel, by source: `truth` and
-    models. Labels are places in `data.CLASSES`, depth is in metres, NaN where there is none.
+    models. Labels are places in `data.CLASSES`, depth is in meters, NaN where there is none.
     """
     classes = tuple(zip(CLASSES, COLORS, strict=True))
     variables = []

@@ -129,7 +129,7 @@ class SegmentationTask(PanoramaTask):
             Section("Inside", LOOK_AROUND, rooms),
             Section(
                 "Error by latitude",
-                f"Share of each ring that is labelled wrongly, over {len(label)} test samples.",
+                f"Share of each ring that is labeled wrongly, over {len(label)} test samples.",
                 [ByLatitude(["wrong labels"], curves, "share of the ring")],
             ),
             Section(

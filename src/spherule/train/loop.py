@@ -155,7 +155,7 @@ class Trainer:
     def _step(
         self, batch: Any, numbers: list[int], journal: Journal | None
     ) -> tuple[float, float, float]:
-        """One optimiser step; the loss, the gradient's norm, the learning rate."""
+        """One optimizer step; the loss, the gradient's norm, the learning rate."""
         self._seed()
         self.task.begin_step(self.settings.seed, self.step, self.steps)
         rate = self.schedule.rate(self.step)

@@ -1,4 +1,4 @@
-"""Optimisers, learning rates and averages of weights, with a state that can be kept."""
+"""Optimizers, learning rates and averages of weights, with a state that can be kept."""
 
 import math
 from collections.abc import Iterator
@@ -90,13 +90,13 @@ class MovingAverage:
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """The optimiser's state as named tensors."""
+    """The optimizer's state as named tensors."""
     state = optimizer.state_dict()["state"]
     return {f"{i}.{k}": t for i, values in state.items() for k, t in values.items()}
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    """The inverse, into an optimiser of the same Parameters."""
+    """The inverse, into an optimizer of the same Parameters."""
     state: dict[int, dict[str, Any]] = {}
     for name, tensor in tensors.items():
         number, key = name.split(".", 1)

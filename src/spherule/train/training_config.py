@@ -15,7 +15,7 @@ class TrainingConfig:
     """Passes over the data, or over `--samples` of an endless source; each ends in validation.
     0: only what is fitted by least squares."""
     batch: int = 4
-    """Samples of an optimiser step, over all processes and all parts of an accumulated step."""
+    """Samples of an optimizer step, over all processes and all parts of an accumulated step."""
     accumulate: int = 1
     """Parts in which a batch goes through the model, to save memory."""
     domain: int = 1

@@ -1,4 +1,4 @@
-"""A globe from a file: fields on any grid that `Grid.match` recognises, or panoramas."""
+"""A globe from a file: fields on any grid that `Grid.match` recognizes, or panoramas."""
 
 import itertools
 import json
