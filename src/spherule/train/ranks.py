@@ -104,7 +104,6 @@ def wrapped(model: nn.Module, device: torch.device) -> nn.Module:
             model,
             device_ids=[device] if device.type == "cuda" else None,
             broadcast_buffers=False,
-            init_sync=False,
         )
 
 
