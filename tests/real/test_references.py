@@ -124,7 +124,7 @@ def test_the_nearest_point_is_that_of_mir(name: str, real) -> None:
     target = Grid.from_name("clenshaw_curtis:19x36")
     field = mir(real, f"in_{name}").reshape(source.shape)
     found = ops.resample(field, source, target, mode="nearest")
-    wanted = mir(real, f"out_{name}_10x10_nearest-neighbor").reshape(target.shape)
+    wanted = mir(real, f"out_{name}_10x10_nearest-neighbour").reshape(target.shape)
     # At a pole all points of the last ring are as near.
     assert torch.equal(found[1:-1], wanted[1:-1])
 
@@ -135,6 +135,6 @@ def test_both_orders_of_healpix_are_those_of_mir(real) -> None:
     nested = nested[torch.tensor(healpix.ring_to_nest(4))]
     both = [ops.resample(u, Grid.healpix(4), target, mode="nearest") for u in (nested, ring)]
     for found, order in zip(both, ("nested", "ring"), strict=True):
-        wanted = mir(real, f"out_H4_{order}_10x10_nearest-neighbor").reshape(target.shape)
+        wanted = mir(real, f"out_H4_{order}_10x10_nearest-neighbour").reshape(target.shape)
         # Where two centers are as near, each chooses its own.
         assert (found == wanted).double().mean() > 0.9
