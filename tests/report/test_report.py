@@ -12,7 +12,7 @@ from spherule import Grid
 from spherule.report import figures
 from spherule.report.figures import draw_sections
 from spherule.report.page import write_report
-from spherule.report.table import results_table
+from spherule.report.table import _mean_and_deviation, results_table
 from spherule.runs import train
 from spherule.train.figures import Bars, Folded, Section
 from spherule.train.scene import Frames, Globe, Variable
@@ -106,3 +106,17 @@ def test_what_is_folded_away_has_an_end(monkeypatch) -> None:
     (cut,) = draw_sections([part], room=3_000_000)
     assert cut.count("<figure>") == 2
     assert "3 more are left out" in cut
+
+
+@pytest.mark.parametrize(
+    ("mean", "std", "text"),
+    [
+        (0.0088, 0.0012, "0.0088 ± 0.0012"),
+        (0.1123, 0.0051, "0.112 ± 0.005"),
+        (1.08e-5, 4.1e-6, "0.000011 ± 0.000004"),
+        (0.0, 0.0, "0.0000 ± 0.0000"),
+        (float("nan"), 0.0, "nan ± 0.000"),
+    ],
+)
+def test_small_numbers_in_tables_keep_two_digits(mean: float, std: float, text: str) -> None:
+    assert _mean_and_deviation({"mean": mean, "std": std}).text == text

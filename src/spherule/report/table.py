@@ -1,6 +1,7 @@
 """The paper's table: a row a run, mean and deviation over test samples."""
 
 import html
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,7 +116,7 @@ def results_table(
             (
                 Cell(result["title"]),
                 Cell(f"{result['parameters']:,}"),
-                Cell("" if training is None else f"{training:.4f}", training),
+                Cell("" if training is None else f"{training:.{_digits(training)}f}", training),
                 *(_mean_and_deviation(result["test"][name]) for name in columns),
             )
         )
@@ -200,5 +201,11 @@ def _unranked(cell: Cell) -> Cell:
 
 
 def _mean_and_deviation(value: dict[str, float]) -> Cell:
-    digits = 4 if abs(value["mean"]) < 0.1 else 3
+    digits = _digits(value["mean"]) if abs(value["mean"]) < 0.1 else 3
     return Cell(f"{value['mean']:.{digits}f} ± {value['std']:.{digits}f}", value["mean"])
+
+
+def _digits(value: float) -> int:
+    """After the point: four, or as many as show two that count."""
+    size = abs(value)
+    return max(4, 1 - math.floor(math.log10(size))) if 1e-12 < size < math.inf else 4
