@@ -35,6 +35,13 @@ def test_info_tells_versions_and_threads(monkeypatch, capsys) -> None:
     assert "native CPU library" in text
 
 
+def test_info_keeps_the_extra_in_the_line_that_installs_it(monkeypatch, capsys) -> None:
+    line = "pip install 'spherule[gpu]'"
+    monkeypatch.setattr("spherule.cuda.kernels", lambda: line)
+    run(monkeypatch, "info")
+    assert line in capsys.readouterr().out
+
+
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="counts libraries in /proc")
 def test_one_openmp_runtime_in_the_process() -> None:
     code = (

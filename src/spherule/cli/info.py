@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 import spherule
@@ -23,7 +24,7 @@ class Info:
     def run(self) -> None:
         table = Table(show_header=False, box=None, pad_edge=False)
         for name, value in _facts():
-            table.add_row(f"[bold]{name}[/bold]", value)
+            table.add_row(f"[bold]{name}[/bold]", escape(value))
         Console(soft_wrap=True).print(table)
 
 
