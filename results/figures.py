@@ -2,7 +2,7 @@
 
     python results/figures.py rollouts docs/images/rollouts.png results/rollouts-small.json
     python results/figures.py spectra docs/images/spectra.png results/rollouts-small.json
-    python results/figures.py comparison docs/images/comparison.png runs/a runs/b ...
+    python results/figures.py comparison docs/images/comparison.png pretrained/swe-*-local
 
 The first two draw what `results/rollouts.py` wrote, the third what trained runs make of one
 held-out sample.
