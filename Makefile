@@ -97,6 +97,7 @@ bench: $(SETUP) $(VENV)/.peer
 	$(BIN)/python benchmarks/shallow_water.py
 	$(BIN)/python benchmarks/rooms.py
 	$(BIN)/python benchmarks/distributed.py
+	$(BIN)/python benchmarks/scale.py
 
 # What became slower since another `make bench`: make bench-compare OLD=before.json
 bench-compare:

@@ -1,50 +1,83 @@
-"""One training step (forward, backward, Adam) beside torch-harmonics' own models.
+"""Training steps (forward, backward, Adam) and forward passes beside torch-harmonics' own models.
 
 128x256, 3 channels in and out, the paper's configurations; each in a process of its own so
-that peak memory can be read.
+that peak memory can be read. Shares are useful flops (`useful_flops`) over sgemm's rate in the same
+process.
 """
 
 import argparse
+import json
 import resource
+import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from spherule.allocator import keep_memory
-from timing import keep, set_up
+from timing import keep, set_up, sgemm
 
-CASES = {
-    "transformer, local": ("transformer", True, 3, 1),
-    "transformer, local, batch 4": ("transformer", True, 3, 4),
-    "transformer, global": ("transformer", False, 2, 1),
-    "segformer, local": ("segformer", True, 3, 1),
-    "segformer, local, batch 4": ("segformer", True, 3, 4),
-}
 GRID = (128, 256)
 
 
-def ours(kind: str, local: bool) -> nn.Module:
+@dataclass(frozen=True)
+class Case:
+    kind: str = "transformer"
+    local: bool = True
+    batch: int = 1
+    train: bool = True
+    precision: str = "float32"
+    compiled: bool = False
+    repeats: int = 7
+    peer: bool = True
+
+    @property
+    def name(self) -> str:
+        words = [self.kind, "local" if self.local else "global"]
+        words += ["training" if self.train else "forward", f"batch {self.batch}"]
+        words += [self.precision] * (self.precision != "float32")
+        return ", ".join(words + ["compiled"] * self.compiled)
+
+
+LOCAL = Case()
+CASES = [
+    replace(LOCAL, repeats=9),
+    replace(LOCAL, batch=4),
+    replace(LOCAL, batch=8, peer=False),
+    replace(LOCAL, batch=4, compiled=True, peer=False),
+    replace(LOCAL, batch=4, precision="bfloat16", peer=False),
+    replace(LOCAL, train=False, repeats=15),
+    Case("segformer", repeats=9),
+    Case("segformer", batch=4),
+    Case(local=False, repeats=3),
+    Case(local=False, precision="bfloat16", repeats=3),
+]
+THEIR_REPEATS = 3
+
+
+def ours(case: Case) -> nn.Module:
     from spherule import models
 
     configs = {"transformer": models.TransformerConfig, "segformer": models.SegformerConfig}
-    return models.build(configs[kind](local=local), "gauss:128x256", 3, 3)
+    return models.build(configs[case.kind](local=case.local), "gauss:128x256", 3, 3)
 
 
-def peers(kind: str, local: bool) -> nn.Module:
+def peers(case: Case) -> nn.Module:
     from torch_harmonics.examples import models
 
     common = {
         "img_size": GRID,
         "grid": "legendre-gauss",
         "grid_internal": "legendre-gauss",
-        "attention_mode": "neighborhood" if local else "global",
+        "attention_mode": "neighborhood" if case.local else "global",
         "filter_basis_type": "piecewise linear",
         "bias": False,
     }
-    if kind == "transformer":
+    if case.kind == "transformer":
         return models.SphericalTransformer(
             scale_factor=2,
             embed_dim=128,
@@ -61,55 +94,111 @@ def peers(kind: str, local: bool) -> nn.Module:
     )
 
 
-def measure(side: str, kind: str, local: bool, steps: int, batch: int) -> None:
-    """Print the median step in milliseconds, the peak memory in megabytes, the parameters, and the
-    shortest and the longest step.
+def useful_flops(model: nn.Module, *, train: bool) -> float:
+    """Of one sample through our Transformer: products over channels, 4 pairs x dim of attention,
+    hats by their nonzeros; the backward pass is twice that, of attention 2.5 times.
     """
+    attentions = [block.attention for block in model.blocks]
+    points = attentions[0].grid.size
+    products = 2 * points * sum(p.numel() for p in model.parameters() if p.dim() > 1)
+    hats = 2 * sum(c.stencil.nonzeros * 3 for c in (model.encoder, model.decoder))
+    pairs = sum(
+        int(a.neighborhood.counts().sum()) if a.neighborhood else points**2 for a in attentions
+    )
+    attention = 4 * pairs * model.config.width
+    return 3 * (products + hats) + 3.5 * attention if train else products + hats + attention
+
+
+def step(model: nn.Module, case: Case) -> Callable[[], None]:
+    x, y = torch.randn(2, case.batch, 3, *GRID)
+
+    def forward() -> Tensor:
+        low = case.precision != "float32"
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=low):
+            return model(x)
+
+    if not case.train:
+
+        def infer() -> None:
+            with torch.inference_mode():
+                forward()
+
+        model.eval()
+        return infer
+    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+
+    def train() -> None:
+        optimizer.zero_grad()
+        (forward().float() - y).square().mean().backward()
+        optimizer.step()
+
+    return train
+
+
+def measure(side: str, case: Case) -> dict[str, float]:
     if side == "ours":
-        keep_memory()  # as training does
+        keep_memory()  # as training and prediction do
     torch.set_num_threads(2)
     torch.manual_seed(0)
-    model = (ours if side == "ours" else peers)(kind, local)
-    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
-    x, y = torch.randn(2, batch, 3, *GRID)
+    model = (ours if side == "ours" else peers)(case)
+    call = step(torch.compile(model) if case.compiled else model, case)
     times = []
-    for _ in range(steps + 1):
+    for _ in range(1 + (case.repeats if side == "ours" else THEIR_REPEATS)):
         start = time.perf_counter()
-        optimizer.zero_grad()
-        (model(x) - y).square().mean().backward()
-        optimizer.step()
+        call()
         times.append(time.perf_counter() - start)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    count = sum(p.numel() for p in model.parameters())
-    low, *_, high = ordered = sorted(1e3 * t for t in times[1:])
-    print(ordered[len(ordered) // 2], peak, count, low, high)
+    first, *times = times
+    low, median, high = statistics.quantiles(times, n=4)
+    result = {"first": first, "low": low, "median": median, "high": high}
+    result["megabytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    result["parameters"] = sum(p.numel() for p in model.parameters())
+    result["sgemm"] = sgemm()
+    if side == "ours" and case.kind == "transformer":
+        result["flops"] = case.batch * useful_flops(model, train=case.train)
+    return result
+
+
+def in_process(side: str, case: Case) -> dict[str, float]:
+    command = [sys.executable, __file__, "--measure", side, json.dumps(asdict(case))]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def row(case: Case) -> None:
+    mine = in_process("ours", case)
+    text = f"{case.name:46s} ours {1e3 * mine['median']:7.0f} ms"
+    text += f" ({1e3 * mine['low']:.0f} to {1e3 * mine['high']:.0f})"
+    text += f" {mine['megabytes']:5.0f} MB"
+    if "flops" in mine:
+        share = {q: 1e-9 * mine["flops"] / mine[q] / mine["sgemm"] for q in QUARTILES}
+        keep("models", f"{case.name}: share of sgemm", *(share[q] for q in QUARTILES))
+        text += f"  {1e-9 * mine['flops']:.0f} GF, {share['median']:.0%} of {mine['sgemm']:.0f}"
+    if case.peer:
+        theirs = in_process("peer", case)
+        low, high = theirs["low"] / mine["high"], theirs["high"] / mine["low"]
+        ratio = theirs["median"] / mine["median"]
+        keep("models", case.name, low, ratio, high)
+        text += f"  peer {1e3 * theirs['median']:7.0f} ms {theirs['megabytes']:5.0f} MB"
+        text += f"  ratio {ratio:.2f} ({low:.2f} to {high:.2f})"
+    keep("models", f"{case.name}: 1 / MB", *3 * [1 / mine["megabytes"]])
+    print(text, flush=True)
+
+
+QUARTILES = ("high", "median", "low")  # of times: rates rise
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--measure", nargs=5)
+    parser.add_argument("--measure", nargs=2)
     arguments = parser.parse_args()
     if arguments.measure:
-        side, kind, local, steps, batch = arguments.measure
-        measure(side, kind, local == "True", int(steps), int(batch))
+        side, case = arguments.measure
+        print(json.dumps(measure(side, Case(**json.loads(case)))))
         return
     set_up()
-    print("one training step, 128x256, batch 1 unless said, 3 channels")
-    for name, (kind, local, steps, batch) in CASES.items():
-        results = {}
-        for side in ("peer", "ours"):
-            case = (side, kind, str(local), str(steps), str(batch))
-            command = [sys.executable, __file__, "--measure", *case]
-            done = subprocess.run(command, capture_output=True, text=True, check=True)
-            results[side] = [float(word) for word in done.stdout.split()]
-        peer_ms, peer_mb, peer_n, peer_low, peer_high = results["peer"]
-        our_ms, our_mb, our_n, our_low, our_high = results["ours"]
-        keep("models", name, peer_low / our_high, peer_ms / our_ms, peer_high / our_low)
-        keep("models", f"{name}: 1 / MB", 1 / our_mb, 1 / our_mb, 1 / our_mb)
-        print(
-            f"{name:28s} peer {peer_ms:8.0f} ms {peer_mb:6.0f} MB {peer_n:9.0f} parameters"
-            f"  ours {our_ms:8.0f} ms {our_mb:6.0f} MB {our_n:9.0f}  ratio {peer_ms / our_ms:5.2f}"
-        )
+    print("128x256, 3 channels; shares: useful flops over sgemm's GF/s in the same process")
+    for case in CASES:
+        row(case)
 
 
 if __name__ == "__main__":

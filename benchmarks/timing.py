@@ -90,3 +90,11 @@ def compare(
         f"  ratio {ratio:6.2f}  (quartiles {low:.2f} to {high:.2f})"
     )
     return ratio
+
+
+def sgemm() -> float:
+    """GF/s of a large product, as many threads as are set."""
+    a, b = torch.randn(1024, 1024), torch.randn(1024, 1024)
+    a @ b
+    taken = [milliseconds(lambda: a @ b) for _ in range(9)]
+    return 2 * 1024**3 / statistics.median(taken) * 1e-6

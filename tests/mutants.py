@@ -283,6 +283,7 @@ class Tree:
         self.directory = directory
         self.log = directory / "build" / "tests.log"
         self.sound: dict[str, bool] = {"": True}
+        self.hung = False  # whether the last test that failed did so by the clock
         shutil.rmtree(directory, ignore_errors=True)
         leave = shutil.ignore_patterns(
             ".venv", "build", "dist", "out", ".git", "__pycache__", "results"
@@ -317,8 +318,10 @@ class Tree:
         """The test that kills it, if one does."""
         while (failed := self.with_mutant(mutant, run)) is not None:
             if failed not in self.sound:
+                hung = self.hung
                 passed = self.in_fork(lambda: run([failed], None)) is None
-                self.sound[failed] = passed and DURATIONS.get(failed, 0.0) < SOUND_SECONDS
+                quick = DURATIONS.get(failed, 0.0) < SOUND_SECONDS
+                self.sound[failed] = passed and (quick or not hung)
                 if not self.sound[failed]:
                     print(f"left out: {failed} tells nothing", flush=True)
             if self.sound[failed]:
@@ -372,6 +375,7 @@ class Tree:
             return None
         started = re.findall(r"^started (.+)$", text, re.M)
         code = os.waitstatus_to_exitcode(status)
+        self.hung = code in (-signal.SIGVTALRM, -signal.SIGALRM)
         if code == COLLECTION_FAILED and not started:
             return ""
         if not started or code > 1:

@@ -379,6 +379,7 @@ CALLS: dict[str, Call] = {
         f"objectives.{f.__name__}": (f, {"confusion": matrix})
         for f in (
             objectives.accuracy,
+            objectives.class_iou,
             objectives.iou_macro,
             objectives.iou_micro,
             objectives.pixel_accuracy,

@@ -10,6 +10,7 @@ from spherule import Grid
 from spherule.objectives import (
     Average,
     accuracy,
+    class_iou,
     confusion,
     iou_macro,
     iou_micro,
@@ -75,6 +76,15 @@ def test_flat_weights_give_scikit_learns_numbers() -> None:
     right = [0.25, 0.2916666666666667, 0.0]
     for metric, wanted in ((iou_macro, macro), (iou_micro, micro), (pixel_accuracy, right)):
         np.testing.assert_allclose(metric(matrix), wanted, rtol=0, atol=1e-15)
+
+
+def test_class_iou_is_that_of_each_class() -> None:
+    grid = Grid.healpix(1)
+    true = torch.tensor([[0] * 6 + [1] * 4 + [2] * 2])
+    predicted = torch.tensor([[0] * 5 + [1] * 3 + [2] * 4])
+    found = class_iou(confusion(predicted, true, 4, grid))
+    # Of points: 5 of 6, 2 of 5, 2 of 4; nobody has the last.
+    np.testing.assert_allclose(found, [[5 / 6, 2 / 5, 2 / 4, 0]], atol=1e-15)
 
 
 def test_absent_classes_and_hidden_samples_have_defined_values() -> None:

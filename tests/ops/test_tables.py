@@ -87,6 +87,14 @@ def test_tables_do_not_belong_to_a_functional_transform() -> None:
     assert torch.equal(slope, make(3))
 
 
+def test_what_is_handed_out_may_be_changed() -> None:
+    like = torch.empty(0, dtype=torch.float64)
+    weights = torch.ops.spherule.log_weights(REGULAR.name, REGULAR.size, like)
+    wanted = weights.clone()
+    weights.zero_()
+    assert torch.equal(torch.ops.spherule.log_weights(REGULAR.name, REGULAR.size, like), wanted)
+
+
 def test_errors_come_through() -> None:
     @table(maxsize=2)
     def make(n: int) -> torch.Tensor:

@@ -1,6 +1,7 @@
 """Trained models on new data: coordinates, order and units come back as they were."""
 
 import datetime
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -284,6 +285,20 @@ def test_evaluation_is_kept_until_the_model_is_another(finished: Path) -> None:
     short = evaluate(run, samples=2)
     assert short["test"]["loss"]["count"] == 2
     (finished / "evaluation.json").unlink()
+
+
+def test_a_rollout_ends_where_fields_cease_to_be_finite(forecast, monkeypatch) -> None:
+    run, finite = Run.open(forecast[1]), [True, True, False, False]
+    step = type(run.task()).step
+    states = iter(finite)
+    monkeypatch.setattr(
+        type(run.task()), "step", lambda *args: step(*args) * (1.0 if next(states) else math.nan)
+    )
+    rollout = roll_out(run, 3, samples=1)
+    assert (rollout.leads, rollout.hours.tolist()) == (3, [1.0, 2.0])
+    assert rollout.frames["model"].shape == rollout.frames["truth"].shape
+    with pytest.raises(FloatingPointError, match="first prediction is not finite"):
+        roll_out(run, 3, samples=1)
 
 
 def test_a_rollout_starts_from_the_one_step_error_and_beats_nothing_at_first(forecast) -> None:

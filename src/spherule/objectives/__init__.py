@@ -11,6 +11,7 @@ from spherule.objectives.losses import (
 )
 from spherule.objectives.metrics import (
     accuracy,
+    class_iou,
     confusion,
     iou_macro,
     iou_micro,
@@ -21,6 +22,7 @@ __all__ = [
     "Average",
     "MeanStd",
     "accuracy",
+    "class_iou",
     "confusion",
     "cross_entropy",
     "depth_loss",

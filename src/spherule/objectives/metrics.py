@@ -83,10 +83,18 @@ def iou_micro(confusion: Float[Tensor, "*batch classes classes"]) -> Float[Tenso
 
 
 @checks.arguments
+def class_iou(
+    confusion: Float[Tensor, "*batch classes classes"],
+) -> Float[Tensor, "*batch classes"]:
+    """Intersection over union of each class; 0 where neither truth nor prediction has it."""
+    return ratio(_right(confusion), _union(confusion))
+
+
+@checks.arguments
 def iou_macro(confusion: Float[Tensor, "*batch classes classes"]) -> Float[Tensor, "*batch"]:
     """The mean of the classes' IoU; classes that neither truth nor prediction has are left out."""
-    union = _union(confusion)
-    return ratio(ratio(_right(confusion), union).sum(-1), (union > 0).sum(-1).to(union))
+    present = (_union(confusion) > 0).sum(-1)
+    return ratio(class_iou(confusion).sum(-1), present.to(confusion))
 
 
 @checks.arguments

@@ -26,8 +26,6 @@ LONGEST_MOVIE = 61
 
 def draw_rollout(rollout: Rollout, directory: Path) -> list[Path]:
     """Write the figures, the GIF and `rollout.json`; returns where they are."""
-    if rollout.hours.size == 0:
-        raise FloatingPointError(f"{rollout.title}: the first prediction is not finite already")
     directory.mkdir(parents=True, exist_ok=True)
     names = ("growth.png", "spectra.png", "rollout.gif", "rollout.json", "globe.html")
     paths = [directory / name for name in names]

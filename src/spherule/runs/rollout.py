@@ -51,7 +51,8 @@ def roll_out(
     run: Run, hours: float, *, samples: int = 4, device: str = "auto", log: Log = print
 ) -> Rollout:
     """Follow some test samples, or as many as there are, for so many hours, or as far as the test
-    data go. It ends early, with what there is, should the model's fields cease to be finite.
+    data go. It ends early, with what there is, should the model's fields cease to be finite, and is
+    an error if they never were.
     Processes under torchrun share each sample.
     """
     checks.integer("samples", samples, low=1)
@@ -88,6 +89,8 @@ def _rolled_out(run: Run, hours: float, samples: int, where: torch.device, log: 
             break
         predictions.append(prediction)
         state = task.following(prediction, state)
+    if not predictions:
+        raise FloatingPointError(f"{run.config.title}: the first prediction is not finite already")
     truth = [t.nan_to_num(0.0) for t in truth[: len(predictions)]]
     start = start.nan_to_num(0.0)
 
@@ -126,4 +129,4 @@ def _rolled_out(run: Run, hours: float, samples: int, where: torch.device, log: 
 
 
 def _rows(tensors: list[Tensor]) -> NDArray[np.float64]:
-    return torch.stack(tensors).double().cpu().numpy() if tensors else np.zeros((0,))
+    return torch.stack(tensors).double().cpu().numpy()

@@ -118,8 +118,8 @@ class SegmentationTask(PanoramaTask):
             rooms += [room_globe(trained.title, task.grid, task.photographs(batch), labels=labels)]
             wrong = task.by_ring((found != label).double())
             curves.append(RingCurve(trained.title, task.grid, wrong))
-            matrices[trained.title] = task._confusion(found, label).sum(0).numpy()
-        present = np.flatnonzero(next(iter(matrices.values())).sum(1) > 0)
+            matrices[trained.title] = task._confusion(found, label).sum(0)
+        present = next(iter(matrices.values())).sum(1).nonzero()[:, 0]
         return [
             Section(
                 "Examples",
@@ -138,7 +138,10 @@ class SegmentationTask(PanoramaTask):
                 [
                     Bars(
                         [self.classes[int(c)] for c in present],
-                        {title: _iou(matrix)[present] for title, matrix in matrices.items()},
+                        {
+                            title: objectives.class_iou(matrix)[present].numpy()
+                            for title, matrix in matrices.items()
+                        },
                         "IoU",
                     )
                 ],
@@ -147,8 +150,3 @@ class SegmentationTask(PanoramaTask):
 
     def _confusion(self, found: Tensor, label: Tensor) -> Tensor:
         return objectives.confusion(found, label, len(self.classes), self.grid)
-
-
-def _iou(matrix: Any) -> Any:
-    hit = np.diag(matrix)
-    return hit / np.maximum(matrix.sum(0) + matrix.sum(1) - hit, 1e-300)
