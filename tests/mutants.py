@@ -25,7 +25,6 @@ import inspect
 import io
 import json
 import os
-import random
 import re
 import shutil
 import signal
@@ -161,19 +160,33 @@ def mutants(root: Path, path: Path) -> list[Mutant]:
 
 
 def drawn(root: Path, count: int, seed: int, packages: list[str]) -> list[Mutant]:
-    """As many of each package, in turns."""
+    """As many of each package, in turns. What is drawn is decided by the text of its line, so that
+    a change elsewhere leaves it drawn.
+    """
     groups = []
     for package in packages:
         files = sorted(
             p for s in ("py", "h", "cpp") for p in (root / SOURCE / package).rglob(f"*.{s}")
         )
         files = [p for p in files if "triton" not in p.stem and p.stem != "gpu"]  # need a GPU
-        group = [mutant for path in files for mutant in mutants(root, path.relative_to(root))]
-        random.Random(f"{seed} {package}").shuffle(group)
-        groups.append(group)
+        ranked = [
+            (hashlib.sha256(f"{seed} {mutant.path} {change}".encode()).digest(), mutant)
+            for path in files
+            for mutant, change in changes(root, path.relative_to(root))
+        ]
+        groups.append([mutant for _, mutant in sorted(ranked)])
     longest = max(map(len, groups))
     turns = [group[i] for i in range(longest) for group in groups if i < len(group)]
     return turns[:count]
+
+
+def changes(root: Path, path: Path) -> Iterator[tuple[Mutant, str]]:
+    """Each mutant of a file with its line before and after."""
+    lines = (root / path).read_text().splitlines()
+    for mutant in mutants(root, path):
+        before = lines[mutant.line - 1]
+        after = before[: mutant.column] + mutant.new + before[mutant.column + len(mutant.old) :]
+        yield mutant, f"{before.strip()} -> {after.strip()}"
 
 
 @functools.cache

@@ -170,6 +170,14 @@ def test_edge_wider_than_the_disk_is_refused(edge_width: float) -> None:
         Neighborhood.disk(GRID, GRID, 0.5, edge_width=edge_width)
 
 
+def test_rings_are_counted_from_zero_to_the_last() -> None:
+    near = Neighborhood.disk(Grid.gauss(4, 8), Grid.gauss(3, 6), 1.2)
+    assert near.ring(3)[0].shape[0] == 8
+    for r in (-1, 4):
+        with pytest.raises(ValueError, match="r="):
+            near.ring(r)
+
+
 def test_disk_without_keys_is_refused() -> None:
     with pytest.raises(ValueError, match="no key of positive weight"):
         Neighborhood.disk(GRID, Grid.healpix(1), 0.3)
