@@ -98,6 +98,7 @@ bench: $(SETUP) $(VENV)/.peer
 	$(BIN)/python benchmarks/rooms.py
 	$(BIN)/python benchmarks/distributed.py
 	$(BIN)/python benchmarks/scale.py
+	$(BIN)/python benchmarks/busy.py
 
 # What became slower since another `make bench`: make bench-compare OLD=before.json
 bench-compare:
