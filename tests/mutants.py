@@ -97,7 +97,7 @@ NATIVE = {
     "legendre": ["ops/test_legendre", "ops/test_sht"],
     "norm": ["ops/test_norm"],
     "pointwise": ["ops/test_pointwise"],
-    "library": ["native/test_library"],
+    "library": ["native/test_library", "ops/test_arguments", "ops/test_legendre", "ops/test_disco"],
 }
 FILES = 8  # of tests for a mutant
 SECONDS, TEST_SECONDS, SOUND_SECONDS, WAITED = 30, 30, 10, 600

@@ -13,6 +13,13 @@ def axes(grid: Grid) -> tuple[np.ndarray, np.ndarray]:
     return 90 - np.degrees(grid.theta), np.degrees(grid.point_phi[: grid.shape[1]])
 
 
+@pytest.mark.parametrize("flip", [False, True])
+def test_two_rows_are_enough_to_tell_which_is_north(flip: bool) -> None:
+    lat, lon = axes(Grid.gauss(2, 4))
+    match = Grid.match(lat[::-1] if flip else lat, lon)
+    assert (match.grid, match.flip) == (Grid.gauss(2, 4), flip)
+
+
 @given(
     family=st.sampled_from(REGULAR),
     nlat=st.integers(4, 40),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from spherule import Grid, ops
+from spherule import Grid, native, ops
 from spherule.geometry.transforms import SCALAR, SHEAR, SLOPE, Basis
 from spherule.ops import colatitudes, legendre
 from tests.oracles import SMALL_GRIDS, ducc_synthesis, packed, random_coeffs
@@ -132,3 +132,32 @@ def test_the_size_of_a_table_decides() -> None:
     assert not legendre.preferred(small, 127, torch.float64, cpu)
     assert legendre.preferred(large, 512, torch.float32, cpu)
     assert not legendre.preferred(large, 512, torch.float32, torch.device("cuda"))
+
+
+def test_the_library_reads_tables_to_their_ends_and_refuses_what_they_must_not_hold() -> None:
+    """Behind each table lies what it must not hold."""
+    rings, orders = legendre.rings_of(Grid.gauss(5, 10)), np.arange(4)
+    coeffs, out = torch.zeros(4, 4, dtype=torch.complex128), torch.zeros(5, 4).cdouble()
+
+    def synthesis(**tables: np.ndarray) -> None:
+        names = ("y", "log2_sin", "north", "south", "order", "start")
+        given = dict(zip(names, (*rings[1:], orders, legendre._start(3)), strict=True)) | tables
+        longer = [np.append(table, np.array(-9, table.dtype)) for table in given.values()]
+        struct = legendre.Legendre(
+            1, 3, 5, rings.y.size, 4, *(t.ctypes.data for t in longer),
+            native.DTYPES[torch.float64], 1,
+        )  # fmt: skip
+        native.call("spherule_legendre_synthesis", struct, coeffs.data_ptr(), out.data_ptr())
+
+    synthesis()
+    for name, table, low, high in (
+        ("north", rings.north, -1, 4),
+        ("south", rings.south, -1, 4),
+        ("order", orders, 0, 3),
+    ):
+        for place in (0, -1):
+            for wrong in (low - 1, high + 1):
+                bad = table.copy()
+                bad[place] = wrong
+                with pytest.raises(ValueError, match="spherule_legendre_synthesis"):
+                    synthesis(**{name: bad})

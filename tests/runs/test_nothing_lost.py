@@ -198,8 +198,9 @@ def test_a_bad_loss_is_not_applied_and_five_in_a_row_end_the_run(
         train(tiny(), tmp_path / "run", log=said.append)
     assert len(said) == 6
     assert "[8, 9, 10, 11]" in said[0]
-    refused = [r["refused"] for r in RunDirectory(tmp_path / "run").records() if "refused" in r]
-    assert refused[0] == [8, 9, 10, 11]
+    refused = [r for r in RunDirectory(tmp_path / "run").records() if "refused" in r]
+    assert refused[0] == {"step": 3, "refused": [8, 9, 10, 11]}
+    assert [r["step"] for r in refused] == [3, 5, 6, 7, 8, 9]
     weights = Run.open(tmp_path / "run", which="last").model.state_dict()
     assert all(t.isfinite().all() for t in weights.values())
 

@@ -142,6 +142,14 @@ def test_steps_follow_the_models_own_predictions(forecast, tmp_path: Path) -> No
     of = three.time.values + three.lead.values[:, None]
     assert (three.valid_time.values == of).all()
     assert three.valid_time.attrs["standard_name"] == "time"
+    # The other way round: the axis is the time that fields are of.
+    turned = data.drop_vars("valid_time").rename(time="valid_time")
+    turned = turned.assign_coords(time=("valid_time", data.time.values))
+    predict(run, turned, tmp_path / "turned.nc", steps=3)
+    found = open_fields(tmp_path / "turned.nc")
+    assert found.z.dims == ("lead", *turned.z.dims)
+    assert (found.valid_time.values == data.time.values).all()
+    assert np.array_equal(found.z.values, three.z.values)
     # One step at a time, each from the file before.
     source = data
     for step in range(3):
