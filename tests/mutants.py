@@ -5,8 +5,9 @@
 Each mutant is the tree with one token of one line changed: an operator, a comparison, a constant,
 a `not` that is dropped. All tests are collected once; a mutant is a fork of that process in which
 the functions of its file have the code of the changed text, and csrc's a library that is built
-anew. It runs the tests that know its file best, those that speak of its function first. What is
-computed while modules are imported needs a fresh import, and comes last.
+anew. It runs the tests that know its file best, those that speak of its function first; csrc's at
+last the sanitizers' program. What is computed while modules are imported needs a fresh import, and
+comes last.
 
 A mutant is killed by a test that fails, ends its process or hangs, and passes well within the time
 limit where nothing is wrong. What survives is a test that is missing, or a line that is. Results
@@ -38,6 +39,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
+
+import mutant_builds
 
 ROOT = Path(__file__).parent.parent
 SOURCE = Path("src/spherule")
@@ -104,8 +107,6 @@ SECONDS, TEST_SECONDS, SOUND_SECONDS, WAITED = 30, 30, 10, 600
 """No test starts when a mutant has computed so long: it survives. One that computes or waits so
 long hangs, if it takes a third of that where nothing is wrong; else it tells nothing.
 """
-COMPILE = ["-std=gnu++17", "-O1", "-fopenmp", "-fPIC", "-fno-math-errno", "-fno-exceptions"]
-COMPILE += ["-fno-rtti", "-w", "-fvisibility=hidden", "-DSPHERULE_ISA=baseline"]
 
 
 # What takes long is imported once, before the forks.
@@ -155,7 +156,9 @@ def mutants(root: Path, path: Path) -> list[Mutant]:
         ) or before.string == "return"
         separator = old in "*/" and after.string in ",)"
         decorator = token.line.lstrip().startswith("@")
-        if not (unary and old in "+-*@**") and not separator and not decorator:
+        # What never happens is said, not done.
+        said = token.line[:column].endswith("strict=") or token.line.lstrip().startswith("assert ")
+        if not ((unary and old in "+-*@**") or separator or decorator or said):
             found.append(Mutant(path, line, column, old, SWAPS[old]))
     return found
 
@@ -297,7 +300,7 @@ class Tree:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.log = directory / "build" / "tests.log"
-        self.sound: dict[str, bool] = {"": True}
+        self.sound: dict[str, bool] = {"": True, SANITIZERS: True}
         self.hung = False  # whether the last test that failed did so by the clock
         shutil.rmtree(directory, ignore_errors=True)
         leave = shutil.ignore_patterns(
@@ -307,27 +310,9 @@ class Tree:
         for library in (directory / SOURCE).glob("_spherule*"):
             library.unlink()
         (directory / "build").mkdir()
-        self.library = directory / SOURCE / "_spherule.so"
-        csrc = sorted((directory / SOURCE / "csrc").iterdir())
-        digest = hashlib.sha256(b"".join(path.read_bytes() for path in csrc)).hexdigest()[:12]
-        self.objects = directory.parent / f"objects-{digest}"
-        if not (self.objects / self.library.name).exists():
-            if not self.build([path for path in csrc if path.suffix == ".cpp"], self.objects):
-                raise RuntimeError("the native library can't be built")
-            self.library.rename(self.objects / self.library.name)
-        shutil.copy(self.objects / self.library.name, self.library)
-
-    def build(self, sources: list[Path], objects: Path) -> bool:
-        """The native library, of which these files are compiled anew; whether they could be."""
-        objects.mkdir(exist_ok=True)
-        for source in sources:
-            out = objects / f"{source.stem}.o"
-            if subprocess.run(["c++", *COMPILE, "-c", source, "-o", out], **SILENT).returncode:
-                return False
-        linked = {o.name: o for place in (self.objects, objects) for o in place.glob("*.o")}
-        link = ["c++", "-shared", "-fopenmp", *linked.values(), "-o", self.library]
-        self.library.unlink(missing_ok=True)
-        return not subprocess.run(link, **SILENT).returncode
+        self.library = mutant_builds.library(directory, directory.parent / "_spherule.so")
+        self.sanitizer = mutant_builds.sanitizer(directory, directory.parent / "sanitize")
+        self.offer()
 
     def killer(self, mutant: Mutant, run: Run) -> str | None:
         """The test that kills it, if one does."""
@@ -345,21 +330,36 @@ class Tree:
 
     def with_mutant(self, mutant: Mutant, run: Run) -> str | None:
         """The first test that fails, "" where none could be run."""
-        place, objects = self.directory / mutant.path, self.directory / "build" / "mutant"
+        place = self.directory / mutant.path
         original = place.read_text()
         tests = tests_of(self.directory, mutant.path)
         stale = [] if mutant.path.suffix == ".py" else users(self.directory, mutant.path)
         try:
             place.write_text(mutant.text(original))
-            if stale and not self.build(stale, objects):
+            if not stale:
+                return self.in_fork(lambda: run(tests, mutant))
+            if not self.library.anew(stale):
                 return ""
-            return self.in_fork(lambda: run(tests, mutant))
+            self.offer()
+            failed = self.in_fork(lambda: run(tests, mutant))
+            return failed if failed is not None else self.sanitized(stale)
         finally:
             place.write_text(original)
             if stale:
-                shutil.rmtree(objects)
-                self.library.unlink(missing_ok=True)
-                shutil.copy(self.objects / self.library.name, self.library)
+                self.library.restore()
+                self.offer()
+
+    def offer(self) -> None:
+        """Put the library where it is looked for, as another file: the last one may be in use."""
+        place = self.directory / SOURCE / "_spherule.so"
+        place.unlink(missing_ok=True)
+        shutil.copy(self.library.out, place)
+
+    def sanitized(self, stale: list[Path]) -> str | None:
+        """The sanitizers' program, where it ends badly with these files as they are now."""
+        sound = self.sanitizer.anew(stale) and mutant_builds.passes(self.sanitizer.out)
+        self.sanitizer.restore()
+        return None if sound else SANITIZERS
 
     def in_fork(self, run: Callable[[], int]) -> str | None:
         """The first test that fails, ends the process or hangs; "" where none was run."""
@@ -399,7 +399,7 @@ class Tree:
 
 
 COLLECTION_FAILED, BROKEN = 2, 77  # exit codes: pytest's, and one of our own
-SILENT: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+SANITIZERS = "make sanitize"
 DURATIONS: dict[str, float] = {}  # of tests that have passed
 
 
