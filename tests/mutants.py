@@ -470,7 +470,7 @@ class Warm:
             place = self.tree.directory / mutant.path
             text = place.read_text()
             put_in(place, text)
-            names = names_of(text, mutant.line)
+            names = {mutant.path.stem, *names_of(text, mutant.line)}
         items = [i for i in self.session.items if {i.nodeid, i.nodeid.split("::")[0]} & {*tests}]
         items = [i for i in items if self.tree.sound.get(i.nodeid, True)]
         return run_items(self.session, items, names)

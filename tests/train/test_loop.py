@@ -59,7 +59,12 @@ def test_the_moving_average_lags_and_is_what_is_kept(tmp_path: Path) -> None:
     model = torch.nn.Linear(1, 1, bias=False)
     average = MovingAverage(model, 0.9)
     start = model.weight.item()
-    for step in range(200):
+    with torch.no_grad():
+        model.weight.fill_(start + 1.0)
+    average.update(0)
+    with average.applied():  # a tenth of the start is left after the first step
+        assert model.weight.item() == pytest.approx(start + 0.9, abs=1e-6)
+    for step in range(1, 200):
         with torch.no_grad():
             model.weight.fill_(start + 1.0)
         average.update(step)

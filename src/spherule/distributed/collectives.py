@@ -11,12 +11,13 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.distributed_c10d import _resolve_process_group
 
+from spherule.ops.operator import operator
+
 
 # Schemas that hold lists are written out: before torch 2.7, none is read from `list[int]`.
-@torch.library.custom_op(
-    "spherule::hand_out",
-    mutates_args=(),
-    schema="(Tensor x, int split, int join, int[] give, int[] take, str group, bool known=False)"
+@operator(
+    "hand_out",
+    "(Tensor x, int split, int join, int[] give, int[] take, str group, bool known=False)"
     " -> Tensor",
 )
 def hand_out(
@@ -43,10 +44,9 @@ def hand_out(
     return torch.cat(_exchanged(pieces, shapes, peers), join)
 
 
-@torch.library.custom_op(
-    "spherule::hand_back",
-    mutates_args=(),
-    schema="(Tensor y, int split, int join, int[] give, int[] take, int size, str group,"
+@operator(
+    "hand_back",
+    "(Tensor y, int split, int join, int[] give, int[] take, int size, str group,"
     " bool known=False) -> Tensor",
 )
 def hand_back(
@@ -78,7 +78,7 @@ def hand_back(
     return x
 
 
-@torch.library.custom_op("spherule::sum_ranks", mutates_args=())
+@operator("sum_ranks")
 def sum_ranks(x: Tensor, group: str, shared: bool) -> Tensor:
     """The sum over ranks, on all of them. Where it is `shared`, all go on with it alike, as with a
     loss, and its gradient counts once; else each goes its own way, and all their gradients do.

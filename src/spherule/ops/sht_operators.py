@@ -13,29 +13,30 @@ from spherule.geometry.transforms import SCALAR
 from spherule.grids import Grid
 from spherule.ops.colatitudes import to_coeffs_adjoint, to_rings_adjoint
 from spherule.ops.forward_mode import refuse_in_backward
+from spherule.ops.operator import operator
 from spherule.ops.sht import isht, sht, to_orders, to_points
 
 _grid = lru_cache(maxsize=64)(Grid.from_name)
 
 
-@torch.library.custom_op("spherule::sht", mutates_args=())
+@operator("sht")
 def sht_operator(u: Tensor, grid: str, lmax: int) -> Tensor:
     return _pairs(sht(u, _grid(grid), lmax))
 
 
-@torch.library.custom_op("spherule::isht", mutates_args=())
+@operator("isht")
 def isht_operator(coeffs: Tensor, grid: str) -> Tensor:
     return isht(torch.view_as_complex(coeffs), _grid(grid)).contiguous()
 
 
-@torch.library.custom_op("spherule::sht_adjoint", mutates_args=())
+@operator("sht_adjoint")
 def sht_adjoint(coeffs: Tensor, grid: str) -> Tensor:
     where = _grid(grid)
     orders = to_coeffs_adjoint(SCALAR, torch.view_as_complex(coeffs), where)
     return to_points(orders / _signs(orders), where).contiguous()
 
 
-@torch.library.custom_op("spherule::isht_adjoint", mutates_args=())
+@operator("isht_adjoint")
 def isht_adjoint(u: Tensor, grid: str, lmax: int) -> Tensor:
     where = _grid(grid)
     coeffs = to_rings_adjoint(SCALAR, to_orders(u, where, lmax), where, lmax)

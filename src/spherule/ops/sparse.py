@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from spherule.ops.forward_mode import multilinear, refuse_in_backward
+from spherule.ops.operator import operator
 
 
 class SparseMap(NamedTuple):
@@ -50,7 +51,7 @@ class SparseMap(NamedTuple):
 
 # An op of its own: autograd through sparse tensors would not know the transpose, and compilers
 # cannot trace them.
-@torch.library.custom_op("spherule::sparse_map", mutates_args=())
+@operator("sparse_map")
 def sparse_map(
     x: Tensor,
     start: Tensor,

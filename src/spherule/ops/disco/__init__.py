@@ -20,6 +20,7 @@ from spherule.ops.checks import require_floats, require_tensors
 from spherule.ops.disco import cpu, reference
 from spherule.ops.disco.plans import shifts_everywhere
 from spherule.ops.forward_mode import multilinear, refuse_in_backward
+from spherule.ops.operator import operator
 
 
 @checks.arguments
@@ -68,7 +69,7 @@ def _values(x: Tensor, weight: Tensor, stencil: str) -> Tensor:
     return _disco(x, weight, stencil, False)[0]
 
 
-@torch.library.custom_op("spherule::disco", mutates_args=())
+@operator("disco")
 def _disco(x: Tensor, weight: Tensor, stencil: str, transposed: bool) -> tuple[Tensor, Tensor]:
     """x (batch, groups in, points) with weight (groups, out, in, hats); and x under the hats for
     the gradient, empty where nobody made it.
@@ -81,7 +82,7 @@ def _disco(x: Tensor, weight: Tensor, stencil: str, transposed: bool) -> tuple[T
     return y, (_nothing(x) if hats is None else hats)
 
 
-@torch.library.custom_op("spherule::disco_weight", mutates_args=())
+@operator("disco_weight")
 def _disco_weight(
     x: Tensor,
     dy: Tensor,

@@ -15,6 +15,7 @@ from spherule.checks import instance, number
 from spherule.grids import Grid
 from spherule.ops.checks import require_qkv
 from spherule.ops.global_attention import flash, fused, reference
+from spherule.ops.operator import operator
 from spherule.ops.tables import table
 
 
@@ -131,7 +132,7 @@ def _log_weights(grid: Grid, key_mask: Tensor | None, like: Tensor) -> Tensor:
 
 
 # An operator with the grid's name: compilers cannot follow numpy, nor hold a grid.
-@torch.library.custom_op("spherule::log_weights", mutates_args=())
+@operator("log_weights")
 def _grid_log_weights(grid: str, size: int, like: Tensor) -> Tensor:
     return _cached_log_weights(grid).to(like, copy=True)
 

@@ -19,6 +19,7 @@ from spherule.geometry.neighborhood import Neighborhood
 from spherule.ops.checks import require_qkv
 from spherule.ops.forward_mode import has_tangent, refuse_in_backward
 from spherule.ops.neighborhood_attention import cpu, reference
+from spherule.ops.operator import operator
 
 
 @overload
@@ -103,7 +104,7 @@ def _kernels(q: Tensor, v: Tensor) -> ModuleType | None:
     return None
 
 
-@torch.library.custom_op("spherule::neighborhood_attention", mutates_args=())
+@operator("neighborhood_attention")
 def _attention(
     q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None, neighborhood: str, scale: float
 ) -> tuple[Tensor, Tensor]:
@@ -119,7 +120,7 @@ def _attention(
     return out, lse
 
 
-@torch.library.custom_op("spherule::neighborhood_attention_backward", mutates_args=())
+@operator("neighborhood_attention_backward")
 def _attention_backward(
     grad_out: Tensor,
     grad_lse: Tensor | None,

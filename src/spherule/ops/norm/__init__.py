@@ -5,11 +5,11 @@ each has. Dispatch and differentiation; the arithmetic is next door.
 
 from typing import Any
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from spherule.ops.norm import cpu, reference
+from spherule.ops.operator import operator
 from spherule.ops.served import by_reference, differentiated, served
 
 
@@ -34,24 +34,24 @@ def standardize(
     return reference.standardize(x, mean, scale, shift)
 
 
-@torch.library.custom_op("spherule::moments", mutates_args=())
+@operator("moments")
 def _moments(x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     return cpu.moments(x, weights)
 
 
-@torch.library.custom_op("spherule::moments_backward", mutates_args=())
+@operator("moments_backward")
 def _moments_backward(
     x: Tensor, weights: Tensor, mean: Tensor, dmean: Tensor, dvariance: Tensor
 ) -> Tensor:
     return cpu.moments_backward(x, weights, mean, dmean, dvariance)
 
 
-@torch.library.custom_op("spherule::standardize", mutates_args=())
+@operator("standardize")
 def _standardize(x: Tensor, mean: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
     return cpu.standardize(x, mean, scale, shift)
 
 
-@torch.library.custom_op("spherule::standardize_backward", mutates_args=())
+@operator("standardize_backward")
 def _standardize_backward(
     x: Tensor, mean: Tensor, scale: Tensor, dy: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:

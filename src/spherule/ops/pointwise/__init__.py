@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from spherule.ops.operator import operator
 from spherule.ops.pointwise import cpu, reference
 from spherule.ops.served import by_reference, differentiated, served
 
@@ -49,19 +50,14 @@ def mlp(
 
 
 # Schemas that hold lists are written out: before torch 2.7, none is read from `list[int]`.
-@torch.library.custom_op(
-    "spherule::linear",
-    mutates_args=(),
-    schema="(Tensor x, Tensor weight, Tensor? bias, int[] widths) -> Tensor[]",
-)
+@operator("linear", "(Tensor x, Tensor weight, Tensor? bias, int[] widths) -> Tensor[]")
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None, widths: list[int]) -> list[Tensor]:
     return cpu.linear(x, weight, bias, widths)
 
 
-@torch.library.custom_op(
-    "spherule::linear_backward",
-    mutates_args=(),
-    schema="(Tensor x, Tensor weight, Tensor[] dys, bool[] wanted) -> (Tensor, Tensor, Tensor)",
+@operator(
+    "linear_backward",
+    "(Tensor x, Tensor weight, Tensor[] dys, bool[] wanted) -> (Tensor, Tensor, Tensor)",
 )
 def _linear_backward(
     x: Tensor, weight: Tensor, dys: list[Tensor], wanted: list[bool]
@@ -72,12 +68,12 @@ def _linear_backward(
     return dx, dweight, dbias
 
 
-@torch.library.custom_op("spherule::mlp", mutates_args=())
+@operator("mlp")
 def _mlp(x: Tensor, first: Tensor, bias: Tensor, second: Tensor) -> Tensor:
     return cpu.mlp(x, first, bias, second)
 
 
-@torch.library.custom_op("spherule::mlp_backward", mutates_args=())
+@operator("mlp_backward")
 def _mlp_backward(
     x: Tensor, first: Tensor, bias: Tensor, second: Tensor, dy: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
