@@ -155,7 +155,9 @@ def test_steps_follow_the_models_own_predictions(forecast, tmp_path: Path) -> No
     for step in range(3):
         predict(run, source, tmp_path / f"{step}.nc", log=silent)
         once = open_fields(tmp_path / f"{step}.nc")
-        assert np.allclose(once.z.values, three.z.values[step], rtol=1e-3, atol=1e-3 * once.z.std())
+        assert np.allclose(
+            once.z.values, three.z.values[step], rtol=1e-3, atol=1e-3 * float(once.z.std())
+        )
         source = once.assign(orography=data.orography)
     with pytest.raises(ValueError, match="steps=0"):
         predict(run, data, tmp_path / "none.nc", steps=0)
