@@ -265,6 +265,10 @@ def names_of(text: str, line: int) -> set[str]:
         names |= more
 
 
+def module_name(path: Path) -> str:
+    return path.parent.name if path.stem == "__init__" else path.stem
+
+
 def code_objects(code: CodeType) -> Iterator[CodeType]:
     yield code
     for constant in code.co_consts:
@@ -470,7 +474,8 @@ class Warm:
             place = self.tree.directory / mutant.path
             text = place.read_text()
             put_in(place, text)
-            names = {mutant.path.stem, *names_of(text, mutant.line)}
+            names = names_of(text, mutant.line) | {module_name(mutant.path)}
+            names |= {name.lstrip("_") for name in names}
         items = [i for i in self.session.items if {i.nodeid, i.nodeid.split("::")[0]} & {*tests}]
         items = [i for i in items if self.tree.sound.get(i.nodeid, True)]
         return run_items(self.session, items, names)

@@ -92,6 +92,8 @@ def test_xarray_opens_it_with_names_units_and_coordinates(stored: Path) -> None:
         assert Grid.match(ds.lat.values, ds.lon.values).grid == GRID
         assert ds.attrs["classes"] == list(CLASSES)
         assert ds.attrs["config"] == {"seed": 1}
+        assert ds.fold_a.flag_values == [0, 1, 2]
+        assert ds.fold_a.flag_meanings == "train val test"
         assert list(ds.name.values) == [f"view {i}" for i in range(9)]
         np.testing.assert_array_equal(ds.rgb[4], Noise(9)[4].rgb)
 
