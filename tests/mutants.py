@@ -102,7 +102,7 @@ NATIVE = {
     "pointwise": ["ops/test_pointwise"],
     "library": ["native/test_library", "ops/test_arguments", "ops/test_legendre", "ops/test_disco"],
 }
-FILES = 8  # of tests for a mutant
+FILES = 14  # of tests for a mutant
 SECONDS, TEST_SECONDS, SOUND_SECONDS, WAITED = 30, 30, 10, 600
 """No test starts when a mutant has computed so long: it survives. One that computes or waits so
 long hangs, if it takes a third of that where nothing is wrong; else it tells nothing.
@@ -372,7 +372,7 @@ class Tree:
         if not child:
             code = BROKEN
             try:
-                os.setsid()
+                os.setpgid(0, 0)
                 output = os.open(self.log, os.O_WRONLY | os.O_APPEND)
                 os.dup2(output, 1)
                 os.dup2(output, 2)

@@ -202,7 +202,7 @@ def operator(case: Attention) -> None:
     expected = _by_reference([q, k, v, grad], nb, mask)
     module = sys.modules[op.__module__]
     with mock.patch.object(module, "_kernels", return_value=gpu):
-        torch.library.opcheck(module._attention, (*leaves, mask, nb.name, 0.4))
+        torch.library.opcheck(module._attention.overload, (*leaves, mask, nb.name, 0.4))
         out, lse = op(*leaves, nb, scale=0.4, key_mask=mask, return_lse=True)
         total = (out * grad).double().sum() + (lse * _weights(lse)).double().sum()
         found = _named((out, lse, *torch.autograd.grad(total, leaves)))
@@ -267,9 +267,9 @@ def convolution_operators(groups: int) -> None:
     dy = torch.randn(1, 2, stencil.out_grid.size, requires_grad=True)
     weight = torch.randn(groups, channels, channels, stencil.basis, requires_grad=True)
     with mock.patch.object(module, "_kernels", return_value=gpu):
-        torch.library.opcheck(module._disco, (x, weight, stencil.name, False))
+        torch.library.opcheck(module._disco.overload, (x, weight, stencil.name, False))
         arguments = (x, dy, nothing, nothing, groups, stencil.name, False)
-        torch.library.opcheck(module._disco_weight, arguments)
+        torch.library.opcheck(module._disco_weight.overload, arguments)
 
 
 def resources(name: str, dim: int, dtype: str, architecture: int, **constants) -> dict:

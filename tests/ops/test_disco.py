@@ -215,10 +215,10 @@ def test_ops_are_well_registered(source: str, out: int, groups: int) -> None:
     weight = torch.randn(groups, out // groups, 4 // groups, stencil.basis, requires_grad=True)
     for transposed in (False, True):
         y, hats = _disco(x, weight, stencil.name, transposed)
-        torch.library.opcheck(_disco, (x, weight, stencil.name, transposed))
+        torch.library.opcheck(_disco.overload, (x, weight, stencil.name, transposed))
         dy = torch.randn_like(y).requires_grad_()
         arguments = (x, dy, hats.detach(), torch.empty(0), groups, stencil.name, transposed)
-        torch.library.opcheck(_disco_weight, arguments)
+        torch.library.opcheck(_disco_weight.overload, arguments)
 
 
 @pytest.mark.usefixtures("unchecked")

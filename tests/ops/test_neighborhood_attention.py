@@ -166,7 +166,7 @@ def test_operator_is_registered_as_torch_expects(channels_first: bool) -> None:
     qkv = [x.mT.contiguous().mT if channels_first else x for x in random_qkv(SMALL)]
     qkv = [x.requires_grad_() for x in qkv]
     for mask in (None, torch.rand(2, SMALL.keys) > 0.3):
-        torch.library.opcheck(_attention, (*qkv, mask, SMALL.name, 0.5))
+        torch.library.opcheck(_attention.overload, (*qkv, mask, SMALL.name, 0.5))
 
 
 @pytest.mark.usefixtures("unchecked")

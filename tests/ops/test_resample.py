@@ -101,7 +101,7 @@ def test_op_is_well_registered_and_compiles() -> None:
     source, target = Grid.octahedral(2), Grid.gauss(3, 5)
     matrix = _average("bilinear", source, target, torch.float64, torch.device("cpu"))
     u = torch.randn(2, source.size, dtype=torch.float64, requires_grad=True)
-    torch.library.opcheck(sparse_map, (u, *matrix))
+    torch.library.opcheck(sparse_map.overload, (u, *matrix))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])

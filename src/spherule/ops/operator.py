@@ -22,11 +22,11 @@ class Operator:
         schema = schema or torch.library.infer_schema(function, mutates_args=())
         _library.define(name + schema, tags=(torch.Tag.pt2_compliant_tag,))
         _library.impl(name, function, "CompositeExplicitAutograd")
-        self._overload = getattr(getattr(torch.ops, _NAMESPACE), name).default
+        self.overload = getattr(getattr(torch.ops, _NAMESPACE), name).default
         self.__doc__ = function.__doc__
 
     def __call__(self, *inputs: Any) -> Any:
-        return self._overload(*inputs)
+        return self.overload(*inputs)
 
     def register_fake(self, function: _Function) -> _Function:
         """Shapes and dtypes of what comes out, without values."""
