@@ -114,6 +114,10 @@ SLOW_IMPORTS = ["matplotlib.pyplot", "scipy.special", "torch._dynamo", "beartype
 SLOW_IMPORTS += ["hypothesis.extra.numpy", "xarray", "zarr", "healpy", "ducc0", "xdist.plugin"]
 
 
+SLOW_WORDS = {"subprocess", "compile", "export", "opcheck"}
+"""What a test that comes last speaks of: it imports everything anew, or waits for a compiler."""
+
+
 class Mutant(NamedTuple):
     path: Path
     line: int
@@ -436,7 +440,7 @@ def run_items(session: Any, items: list[Any], names: set[str]) -> int:
     for item in items:
         spoken = words_of(item.function)
         keys[item] = (
-            "subprocess" in spoken,  # it imports everything anew
+            bool(SLOW_WORDS & spoken),
             not names & spoken,
             cases[item.function],
             DURATIONS.get(item.nodeid, 0.5),

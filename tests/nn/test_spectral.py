@@ -6,6 +6,7 @@ import torch
 
 from spherule import Grid, ops
 from spherule.nn import ISHT, SHT, Harmonics, SpectralMix, ZonalMix
+from spherule.nn.spectral import default_lmax
 from spherule.ops.equivariance import equivariance_error
 from spherule.ops.sht_operators import isht_adjoint, isht_operator, sht_adjoint, sht_operator
 
@@ -233,3 +234,9 @@ def test_layers_of_transforms_refuse_what_is_missing_and_what_does_not_fit() -> 
         SHT(grid, 9)
     with pytest.raises(ValueError, match=r"complex \(\.\.\., lmax \+ 1, lmax \+ 1\)"):
         ISHT(grid)(torch.zeros(2, 3, 4, dtype=torch.complex64))
+
+
+def test_reduced_grids_resolve_half_as_many_degrees_as_they_have_rings() -> None:
+    lmax = {name: default_lmax(Grid.from_name(name)) for name in ("H2", "O4", "gauss:6x12")}
+    assert lmax == {"H2": 3, "O4": 4, "gauss:6x12": 5}
+    assert all(type(value) is int for value in lmax.values())

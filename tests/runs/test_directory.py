@@ -163,6 +163,7 @@ def test_junk_in_a_journal_or_an_evaluation_is_left_out(run_copy: Path) -> None:
         {"step": 9, "loss": None},
         {"step": 9, "loss": 10**400},
         {"step": 10**400, "loss": 1.0},
+        {"step": 2**63, "loss": 1.0},
         {"step": -1, "loss": 1.0},
         {"step": 9, "validation": 5},
         {"step": 9, "validation": {}},

@@ -164,6 +164,20 @@ def test_a_full_small_file_system_leaves_the_checkpoints_as_they_were() -> None:
     assert "--resume" in done.stdout
 
 
+def test_checkpoints_come_as_often_as_asked(tmp_path: Path) -> None:
+    kept, speeds = {}, []
+
+    def watch(event) -> None:
+        newest = newest_whole(tmp_path / "run" / "checkpoints")[0]
+        kept[event.step] = newest.step if newest else None
+        speeds.append(event.samples_per_second)
+
+    train(tiny(), tmp_path / "run", on_step=watch, log=silent)
+    # Every second step, and at the end of each epoch of three.
+    assert [kept[step] for step in (3, 4, 5, 7, 8, 9)] == [3, 3, 4, 6, 6, 9]
+    assert min(speeds) > 0
+
+
 def test_ctrl_c_saves_and_the_run_goes_on_bit_by_bit(tmp_path: Path, finished: Path) -> None:
     directory = tmp_path / "run"
 

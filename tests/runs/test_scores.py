@@ -1,5 +1,6 @@
 """Scores by hand: what a forecast is worth in its variables' own units."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from spherule.data.field_files import open_fields
 from spherule.models import Linear, LinearConfig, TransformerConfig
 from spherule.runs import Run, roll_out, score, train
 from spherule.runs.linear import best_linear
-from spherule.runs.scores import FORECASTS, Scores
+from spherule.runs.scores import FORECASTS, Scores, scored
 from spherule.tasks import ForecastConfig
 from spherule.tasks.field_sections import field_sections
 from spherule.train import RunConfig, TrainingConfig
@@ -131,6 +132,18 @@ def test_scores_are_files_that_others_read(run: Run, tmp_path: Path) -> None:
     assert data.units.values.tolist() == ["m2 s-2", "K"]
     with pytest.raises(ValueError, match=r"ends in \.json or \.nc"):
         found.save(tmp_path / "scores.txt")
+
+
+def test_scores_are_kept_until_the_model_or_the_samples_are_others(run: Run) -> None:
+    first = scored(run)
+    marked = dataclasses.replace(first, title="kept")
+    marked.save(run.directory.scores)
+    assert scored(run).title == "kept"
+    for other in ({"step": first.step + 1}, {"samples": first.samples + 1}):
+        dataclasses.replace(marked, **other).save(run.directory.scores)
+        assert scored(run).title == first.title
+    run.directory.scores.write_text("{")
+    assert scored(run).title == first.title
 
 
 def test_a_rollout_ends_where_the_data_do_and_says_how_far(run: Run) -> None:

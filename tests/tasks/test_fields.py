@@ -282,6 +282,11 @@ def test_missing_values_can_be_left_out_of_the_loss(tmp_path: Path) -> None:
     directory = train(config, tmp_path / "run", log=silent)
     assert all(np.isfinite(loss) for _, loss in losses(directory))
     predict(Run.open(directory), tmp_path / "sea.nc", tmp_path / "out.nc")
+    opened = task.open(0)
+    state = opened.trajectories(1)[0][0][None]
+    seen = opened.inputs(state)  # what is missing counts as the mean
+    assert state.isnan().any()
+    assert torch.equal(seen, state.where(state.isfinite(), 0.0))
     missing = open_fields(tmp_path / "out.nc")["t"].isnull()
     assert bool((missing == data["t"].isnull().values).all())
 

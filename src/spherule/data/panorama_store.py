@@ -131,8 +131,6 @@ class _Items(Dataset[tuple[Panorama, dict[str, Any]] | BadPanorama]):
         return len(self.source) - self.first
 
     def __getitem__(self, index: int) -> tuple[Panorama, dict[str, Any]] | BadPanorama:
-        if not 0 <= index < len(self):
-            raise IndexError(index)
         try:
             panorama = self.source[self.first + index]
         except BadPanorama as error:

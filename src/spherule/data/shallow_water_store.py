@@ -136,8 +136,6 @@ class _Blocks(Dataset[Tensor]):
         return self.last - self.first
 
     def __getitem__(self, index: int) -> Tensor:
-        if not 0 <= index < len(self):
-            raise IndexError(index)
         return self.dataset.block(self.first + index)
 
 
