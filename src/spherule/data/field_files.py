@@ -32,7 +32,8 @@ def open_fields(source: Source) -> "xr.Dataset":
     installed.
     """
     xr = require("xarray", f"reading {named(source)}")
-    if isinstance(checks.instance("source", source, str, Path, xr.Dataset), xr.Dataset):
+    checks.instance("source", source, str, Path, xr.Dataset)
+    if isinstance(source, xr.Dataset):
         return source
     # A path has one slash where an address has several; a file's begins with one of its own.
     text = re.sub(r"^file:/+", "/", str(source))
