@@ -1,5 +1,7 @@
 """The vocabulary of checks: right values pass, wrong ones are named."""
 
+import dataclasses
+import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +39,7 @@ def test_what_fits_is_returned_in_its_own_type() -> None:
     Settings(rate=1, widths=(), cutoff=2, data=Path("a"))
 
 
-@pytest.mark.parametrize("value", [True, 1.0, "1", None, math.nan])
+@pytest.mark.parametrize("value", [True, 1.0, "1", None, math.nan, torch.tensor(1), np.array(1)])
 def test_what_is_no_integer_is_refused(value: object) -> None:
     with pytest.raises(TypeError, match=r"n=.* must be an integer, got"):
         checks.integer("n", value)
@@ -47,6 +49,36 @@ def test_what_is_no_integer_is_refused(value: object) -> None:
 def test_a_number_is_finite(value: float) -> None:
     with pytest.raises(ValueError, match=r"x=.* must be finite"):
         checks.number("x", value)
+
+
+@pytest.mark.parametrize("digits", [20, 400, 5000])
+def test_huge_integers_are_refused_in_a_short_line(digits: int) -> None:
+    value = 10**digits
+    with pytest.raises(ValueError, match=r"^n=.{1,60} must be an integer of 64 bits$"):
+        checks.integer("n", value)
+    with pytest.raises(ValueError, match=r"^n=.{1,60} must be <= 5$"):
+        checks.integer("n", value, high=5)
+    if digits > 308:
+        with pytest.raises(ValueError, match=r"^x=.{1,60} must be finite$"):
+            checks.number("x", value)
+
+
+def test_numbers_of_numpy_become_pythons() -> None:
+    settings = Settings(
+        count=np.int8(100),  # type: ignore[arg-type]
+        rate=np.float32(0.5),  # type: ignore[arg-type]
+        widths=(1, np.int64(2)),  # type: ignore[arg-type]
+        cutoff=np.float16(1),  # type: ignore[arg-type]
+    )
+    values = (settings.count, settings.rate, *settings.widths, settings.cutoff)
+    assert [type(value) for value in values] == [int, float, int, int, float]
+    assert json.loads(json.dumps(dataclasses.asdict(settings)))["count"] == 100
+
+    @checks.arguments
+    def doubled(n: int, *, m: int | None = None) -> tuple[int, int | None]:
+        return 2 * n, m and 2 * m
+
+    assert doubled(np.int8(100), m=np.int8(100)) == (200, 200)  # type: ignore[arg-type]
 
 
 def test_a_shape_is_rows_and_columns() -> None:

@@ -4,9 +4,11 @@ Each returns the value in the type that it stands for, or raises a TypeError or 
 names the argument, what came and what was expected.
 """
 
+import contextlib
 import dataclasses
 import functools
 import inspect
+import itertools
 import math
 import numbers
 import operator
@@ -16,6 +18,7 @@ import typing
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Literal, ParamSpec, TypeVar
 
+import numpy as np
 import torch
 
 Value = TypeVar("Value")
@@ -25,6 +28,7 @@ Parameters = ParamSpec("Parameters")
 def arguments(function: Callable[Parameters, Value]) -> Callable[Parameters, Value]:
     """A function whose arguments are checked to be what their annotations say, before it runs: the
     kind of number, of object, of tensor and of its entries. Ranges and shapes are its own business.
+    Numbers of numpy become Python's, which have no few bits to overflow.
     """
     parameters = inspect.signature(function).parameters
     names, empty = tuple(parameters), inspect.Parameter.empty
@@ -35,23 +39,29 @@ def arguments(function: Callable[Parameters, Value]) -> Callable[Parameters, Val
     def checked(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Value:
         # A compiled program was checked when it was traced.
         if not torch.compiler.is_compiling():
-            for name, value in (*zip(names, args, strict=False), *kwargs.items()):
-                if name in hints:  # not self; and names that it lacks Python itself refuses
-                    _annotated(name, value, hints[name])
+            # Not self; and names that it lacks Python itself refuses.
+            args = tuple(  # type: ignore[assignment]
+                _annotated(name, value, hints[name]) if name in hints else value
+                for name, value in itertools.zip_longest(names[: len(args)], args)
+            )
+            kwargs |= {  # type: ignore[assignment]
+                name: _annotated(name, value, hints[name])
+                for name, value in kwargs.items()
+                if name in hints
+            }
         return function(*args, **kwargs)
 
     return checked
 
 
 def integer(name: str, value: Any, *, low: int | None = None, high: int | None = None) -> int:
-    """A whole number in [low, high]; a bool is none."""
-    if isinstance(value, bool):
-        raise TypeError(f"{name}={_shown(value)} must be an integer, got bool")
-    try:
-        whole = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name}={_shown(value)} must be an integer, got {_kind(value)}") from None
+    """A whole number in [low, high], of 64 bits; a bool is none, nor is an array of one."""
+    whole = None if isinstance(value, bool | torch.Tensor | np.ndarray) else _index(value)
+    if whole is None:
+        raise TypeError(f"{name}={_shown(value)} must be an integer, got {_kind(value)}")
     _within(name, whole, low, high, None, None)
+    if not -(2**63) <= whole < 2**63:
+        raise ValueError(f"{name}={_shown(whole)} must be an integer of 64 bits")
     return whole
 
 
@@ -69,9 +79,12 @@ def number(
     """
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name}={_shown(value)} must be a number, got {_kind(value)}")
-    real = float(value)
+    try:
+        real = float(value)
+    except OverflowError:
+        real = math.inf
     if not math.isfinite(real):
-        raise ValueError(f"{name}={real} must be finite")
+        raise ValueError(f"{name}={_shown(value)} must be finite")
     _within(name, real, low, high, above, below)
     return real
 
@@ -104,52 +117,66 @@ def instance(name: str, value: Any, *kinds: type[Value]) -> Value:
 
 def shape(name: str, value: Any) -> tuple[int, int]:
     """Rows and columns of a text such as 128x256."""
-    sizes = re.fullmatch(r"([1-9][0-9]*)x([1-9][0-9]*)", instance(name, value, str))
+    sizes = re.fullmatch(r"([1-9][0-9]{0,17})x([1-9][0-9]{0,17})", instance(name, value, str))
     if sizes is None:
-        raise ValueError(f"{name}={value!r}: expected rows and columns, such as 128x256")
+        raise ValueError(f"{name}={_shown(value)}: expected rows and columns, such as 128x256")
     return int(sizes[1]), int(sizes[2])
 
 
 def config(values: Any) -> None:
-    """Every field of a dataclass is what its annotation says: literals, numbers, texts, tuples."""
+    """Every field of a dataclass is what its annotation says: literals, numbers, texts, tuples.
+    Numbers of numpy become Python's, which JSON knows.
+    """
     hints = typing.get_type_hints(type(values))
     for field in dataclasses.fields(values):
-        _annotated(field.name, getattr(values, field.name), hints[field.name])
+        value = getattr(values, field.name)
+        checked = _annotated(field.name, value, hints[field.name])
+        if checked is not value:
+            object.__setattr__(values, field.name, checked)  # of a frozen one, too
 
 
-def _annotated(name: str, value: Any, hint: Any) -> None:
+def _annotated(name: str, value: Any, hint: Any) -> Any:
+    """The value, in Python's own type where it is a number."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is Literal:
         choice(name, value, inner)
     elif origin in (typing.Union, types.UnionType):
-        if not any(_fits(name, value, kind) for kind in inner):
-            rest = [kind for kind in inner if kind is not type(None)]
-            if len(rest) == 1:
-                _annotated(name, value, rest[0])
-            wanted = " or ".join(map(_words, inner))
-            raise TypeError(f"{name}={_shown(value)}: expected {wanted}, got {_kind(value)}")
+        for kind in inner:
+            with contextlib.suppress(TypeError, ValueError):
+                return _annotated(name, value, kind)
+        rest = [kind for kind in inner if kind is not type(None)]
+        if len(rest) == 1:
+            _annotated(name, value, rest[0])
+        wanted = " or ".join(map(_words, inner))
+        raise TypeError(f"{name}={_shown(value)}: expected {wanted}, got {_kind(value)}")
     elif origin is tuple:
         if not isinstance(value, tuple):
             raise TypeError(f"{name}={_shown(value)} must be a tuple, got {_kind(value)}")
         kinds = [inner[0]] * len(value) if inner[-1:] == (...,) else inner
         if len(kinds) != len(value):
-            raise ValueError(f"{name}={value!r}: expected {len(kinds)} entries, got {len(value)}")
-        for i, (entry, kind) in enumerate(zip(value, kinds, strict=True)):
+            shown = _shown(value)
+            raise ValueError(f"{name}={shown}: expected {len(kinds)} entries, got {len(value)}")
+        entries = tuple(
             _annotated(f"{name}[{i}]", entry, kind)
+            for i, (entry, kind) in enumerate(zip(value, kinds, strict=True))
+        )
+        return value if all(map(operator.is_, entries, value)) else entries
     elif hint is int:
-        integer(name, value)
+        whole = integer(name, value)
+        return value if isinstance(value, int) else whole
     elif hint is float:
-        number(name, value)
+        real = number(name, value)
+        return value if isinstance(value, int | float) else real
     elif hint is bool or hint is str:
         if not isinstance(value, hint):
             wanted = _words(hint)
             raise TypeError(f"{name}={_shown(value)} must be {wanted}, got {_kind(value)}")
     elif not _is(value, hint):
-        came = f"a tensor of {value.dtype}" if isinstance(value, torch.Tensor) else _kind(value)
-        raise TypeError(f"{name}: expected {_words(hint)}, got {came}")
+        raise TypeError(f"{name}: expected {_words(hint)}, got {_came(value)}")
     elif origin is Sequence:
         for i, entry in enumerate(value):
             _annotated(f"{name}[{i}]", entry, inner[0])
+    return value
 
 
 def _is(value: Any, hint: Any) -> bool:
@@ -169,7 +196,7 @@ def _is(value: Any, hint: Any) -> bool:
     ):
         return True
     if issubclass(kind, torch.Tensor):
-        return isinstance(value, kind) and value.layout == torch.strided
+        return isinstance(value, kind) and dense(value)
     # A class is no object of itself, though it has all that a protocol asks for; a text is no
     # sequence of anything but texts, and nothing that a protocol describes.
     numbered = issubclass(kind, Sequence) or getattr(kind, "_is_protocol", False)
@@ -200,12 +227,27 @@ def _words(hint: Any) -> str:
     return f"{_article(name)} {name}"
 
 
-def _fits(name: str, value: Any, hint: Any) -> bool:
+def dense(x: torch.Tensor) -> bool:
+    """Whether a tensor is an array of numbers to compute with: not sparse, not nested, not of 8-bit
+    floats.
+    """
+    short = x.dtype.is_floating_point and x.dtype.itemsize == 1
+    return x.layout == torch.strided and not x.is_nested and not short
+
+
+def _came(value: Any) -> str:
+    if not isinstance(value, torch.Tensor):
+        return _kind(value)
+    if value.is_nested or value.layout != torch.strided:
+        return "a nested tensor" if value.is_nested else f"a tensor of {value.layout}"
+    return f"a tensor of {value.dtype}"
+
+
+def _index(value: Any) -> int | None:
     try:
-        _annotated(name, value, hint)
-    except (TypeError, ValueError):
-        return False
-    return True
+        return operator.index(value)
+    except TypeError:
+        return None
 
 
 def _within(
@@ -220,7 +262,7 @@ def _within(
     holds = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
     if any(bound is not None and not holds[sign](value, bound) for sign, bound in bounds.items()):
         wanted = " and ".join(f"{sign} {b:g}" for sign, b in bounds.items() if b is not None)
-        raise ValueError(f"{name}={value} must be {wanted}")
+        raise ValueError(f"{name}={_shown(value)} must be {wanted}")
 
 
 def _kind(value: Any) -> str:
@@ -229,7 +271,10 @@ def _kind(value: Any) -> str:
 
 def _shown(value: Any) -> str:
     """Short: arrays have nothing to say in a line."""
-    text = "..." if hasattr(value, "dtype") and hasattr(value, "shape") else repr(value)
+    try:
+        text = "..." if getattr(value, "shape", ()) else repr(value)
+    except ValueError:  # more digits than Python writes
+        text = "..."
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

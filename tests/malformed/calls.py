@@ -755,7 +755,7 @@ CALLS: dict[str, Call] = {
     "train.TrainingConfig": (
         TrainingConfig,
         {
-            "epochs": few,
+            "epochs": steps,
             "batch": few,
             "accumulate": count(1, 1),
             "optimizer": choice("adam", "adamw"),

@@ -120,6 +120,22 @@ def test_malformed_calls_are_refused_and_the_argument_is_named(start: int) -> No
     assert not failures, "\n".join(failures)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CALLS)
+def test_every_wrong_value_is_refused_on_its_own(name: str) -> None:
+    function, kinds = CALLS[name]
+    fits = {key: (kind.right or kind.wrong)[0] for key, kind in kinds.items()}
+    never = {key for key, kind in kinds.items() if not kind.right}
+    failures = []
+    for key, kind in kinds.items():
+        bad = sorted(never | {key})
+        for value in kind.wrong:
+            call = f"{name}({key}={short(value)})"
+            if fault := judged(call, function, fits | {key: value}, bad):
+                failures.append(fault)
+    assert not failures, "\n".join(failures)
+
+
 def attempt(seed: int) -> str | None:
     """What is wrong with how a call ended, if anything."""
     rng = np.random.default_rng(seed)
@@ -170,9 +186,13 @@ EXPECTED = re.compile(
 
 
 def names(words: str, key: str, value: Any) -> bool:
-    """Whether a message speaks of an argument; a path is its own name."""
+    """Whether a message speaks of an argument; a path is its own name, also in a list."""
+    if re.search(rf"(?<![a-z_]){key}(?![a-z_])", words):
+        return True
+    if isinstance(value, list):
+        return any(names(words, key, entry) for entry in value)
     path = isinstance(value, Path) or (isinstance(value, str) and value.startswith(("/", "hf://")))
-    return bool(re.search(rf"(?<![a-z_]){key}(?![a-z_])", words)) or (path and str(value) in words)
+    return path and str(value) in words
 
 
 def shows(words: str, value: Any) -> bool:

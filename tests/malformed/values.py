@@ -32,12 +32,14 @@ NOTHING: tuple[Any, ...] = (None, "a word", [1, 2], {}, object(), 1j, slice(3))
 
 def count(low: int, *right: int, high: int | None = None) -> Kind:
     bad = (True, 2.5, math.nan, math.inf, "3", np.float64(2), low - 1, -(10**30), torch.ones(2))
-    return Kind(right or (low,), (*bad, *NOTHING, *(() if high is None else (high + 1, 10**30))))
+    bad += (10**30, 10**3000, np.uint64(2**63), torch.tensor(low), np.array(low))
+    return Kind(right or (low,), (*bad, *NOTHING, *(() if high is None else (high + 1,))))
 
 
 def real(*right: float, beyond: tuple[float, ...] = ()) -> Kind:
     """`beyond` are the numbers that are out of range."""
-    return Kind(right, (True, "1.5", math.nan, math.inf, -math.inf, *beyond, *NOTHING))
+    bad = (True, "1.5", math.nan, math.inf, -math.inf, 10**400, -(10**3000), torch.tensor(0.5))
+    return Kind(right, (*bad, *beyond, *NOTHING))
 
 
 def tensor(*right: Tensor, leading: bool = True, alone: bool = False, grid: bool = True) -> Kind:
@@ -50,6 +52,8 @@ def tensor(*right: Tensor, leading: bool = True, alone: bool = False, grid: bool
     bad = [x.real.long(), x.real > 0, other, x.new_tensor(1.0), 1.5]
     bad += [x.tolist(), x.numpy(), torch.nonzero(x.real > 0), x.real.to(torch.uint8)]
     bad += [x.to_sparse()]
+    if not x.is_complex() and x.ndim > 1:
+        bad += [x.to(torch.float8_e4m3fn), torch.nested.nested_tensor(list(x), layout=torch.jagged)]
     if grid:
         bad += [x[..., :0], x[..., :-1]]
     if grid and x.shape[-1:] != x.shape[-2:-1] and x.ndim > 1:

@@ -164,3 +164,32 @@ def test_planar_attention_window_and_global() -> None:
     assert ((everywhere(x) - everywhere(changed)).abs().amax(1) > 0).all()
     with pytest.raises(ValueError, match="rows and columns"):
         nn.PlanarAttention(4, Grid.healpix(2), window=7)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize(
+    "layer",
+    [
+        nn.Mlp(4, 8),
+        nn.ChannelNorm(4),
+        nn.PlainInstanceNorm(4),
+        nn.DiscoConv(4, 4, GRIDS[0]),
+        nn.PlanarConv(4, 4, GRIDS[0]),
+        nn.PlanarAttention(4, GRIDS[0], window=3),
+        nn.SphericalAttention(4, GRIDS[0], cutoff=0.9),
+    ],
+    ids=lambda layer: type(layer).__name__,
+)
+def test_fields_of_another_dtype_than_the_weights_are_named(layer, dtype, unchecked) -> None:
+    x = torch.randn(1, 4, *GRIDS[0].shape)
+    with pytest.raises(TypeError, match=rf"x.*torch.float32.*{dtype}|x.*{dtype}.*torch.float32"):
+        layer(x.to(dtype))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert layer(x.bfloat16()).shape == x.shape
+
+
+def test_what_is_added_has_as_many_samples(unchecked) -> None:
+    mix = nn.SpectralMix(3, 3, GRIDS[0], 2)
+    x = torch.randn(2, 3, *GRIDS[0].shape)
+    with pytest.raises(ValueError, match="added: expected a batch of 2, as x has, got"):
+        mix(x, x[:1])

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from spherule import checks
 from spherule.data.grib import is_grib, open_grib
 from spherule.optional import require
 
@@ -31,6 +32,7 @@ def open_fields(source: Source) -> "xr.Dataset":
     installed.
     """
     xr = require("xarray", f"reading {named(source)}")
+    checks.instance("source", source, str, Path, xr.Dataset)
     if isinstance(source, xr.Dataset):
         return source
     # A path has one slash where an address has several; a file's begins with one of its own.

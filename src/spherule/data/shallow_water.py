@@ -59,7 +59,8 @@ class ShallowWaterConfig:
             checks.integer("lmax", self.lmax, low=1, high=grid.lmax)
         if not self.step > 0 or not math.isfinite(self.step):
             raise ValueError(f"step={self.step} must be positive (seconds)")
-        if not self.lead > 0 or abs(self.steps * self.step - self.lead) > 1e-9 * self.lead:
+        whole = 0 < self.lead < 2**53 * self.step  # else no step has a number of its own
+        if not whole or abs(self.steps * self.step - self.lead) > 1e-9 * self.lead:
             raise ValueError(
                 f"lead={self.lead} s must be a positive multiple of step={self.step} s"
             )

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
@@ -63,4 +64,7 @@ class Statistics:
                 f"*grid.shape), got {tuple(fields.shape)}"
             )
         shape = (-1, *[1] * len(grid.shape))
-        return tuple(fields.new_tensor(values).reshape(shape) for values in (self.mean, self.std))
+        return tuple(
+            torch.tensor(values, dtype=fields.dtype, device=fields.device).reshape(shape)
+            for values in (self.mean, self.std)
+        )

@@ -46,7 +46,7 @@ class AgedShallowWater(Dataset[tuple[Tensor, ...]]):
         statistics: Statistics | None = None,
         leads: int = 1,
     ) -> None:
-        checks.number("days", days, above=0)
+        checks.number("days", days, above=0, high=1e9)
         self._starts = ShallowWaterDataset(config, seed=seed, statistics=statistics, leads=leads)
         self.grid, self.statistics = self._starts.grid, self._starts.statistics
         self.oldest = math.ceil(days * 86400 / config.lead)

@@ -49,6 +49,9 @@ def isht(coeffs: Tensor, place: Place) -> Tensor:
     """The field of coefficients: the inverse of `sht`."""
     if coeffs.ndim < 3 or coeffs.shape[-1] != 2:
         raise ValueError(f"coeffs: expected (..., l, orders, 2), got {tuple(coeffs.shape)}")
+    if coeffs.dtype not in (torch.float32, torch.float64):
+        raise TypeError(f"coeffs: expected float32 or float64, got {coeffs.dtype}")
+    coeffs = coeffs.contiguous()
     if isinstance(place, Grid):
         return multilinear(isht_operator, (coeffs,), place.name)
     return _isht(coeffs, place)

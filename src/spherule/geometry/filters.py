@@ -4,6 +4,7 @@ that they make between two grids.
 
 import math
 import operator
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -125,9 +126,11 @@ class Stencil:
         """The stencil of a `.name`; of rings of your own, while they are in use here."""
         if known := _known.get(name):
             return known
-        _, source, target, cutoff, radii, angles = name.split(" ")
-        grids = Grid.from_name(source), Grid.from_name(target)
-        return cls.hats(*grids, cutoff=float(cutoff), radii=int(radii), angles=int(angles))
+        words = re.fullmatch(r"hats (\S+) (\S+) (\S+) ([0-9]{1,9}) ([0-9]{1,9})", name)
+        if words is None:
+            raise ValueError(f"name={name!r:.80} must be what a stencil calls itself")
+        grids = Grid.from_name(words[1]), Grid.from_name(words[2])
+        return cls.hats(*grids, cutoff=float(words[3]), radii=int(words[4]), angles=int(words[5]))
 
     def _rings(self) -> Iterator[Samples]:
         """psi for each ring of output points."""

@@ -1,7 +1,6 @@
 """Which points of one grid belong to each point of another: geodesic disks, windows on a plane."""
 
 import math
-import operator
 import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields, replace
@@ -16,6 +15,7 @@ from spherule.geometry import great_circles
 from spherule.geometry.arcs import ArcTable, disk_table, window_table
 from spherule.grids import Grid
 from spherule.grids.names import Names
+from spherule.grids.rings import MOST_POINTS
 
 # So that an operator in a compiled or exported program, which can hold no Python objects, finds its
 # neighborhood.
@@ -86,9 +86,12 @@ class Neighborhood(ABC):
         that all have as many keys. A window larger than the plane shrinks to the largest odd size
         that fits.
         """
-        if len(shape) != 2 or min(map(operator.index, shape)) < 1:
-            raise ValueError(f"shape={shape}: expected (rows, columns), each at least 1")
-        if len(size) != 2 or any(operator.index(n) < 1 or n % 2 == 0 for n in size):
+        if min(shape) < 1 or shape[0] * shape[1] > MOST_POINTS:
+            raise ValueError(
+                f"shape={shape}: expected (rows, columns), each at least 1, and at most "
+                f"{MOST_POINTS} points"
+            )
+        if any(n < 1 or n % 2 == 0 for n in size):
             raise ValueError(
                 f"size={size}: expected two odd numbers, so that a window has a middle"
             )

@@ -42,7 +42,7 @@ def checked(
     )
     counts = np.atleast_1d(_as_array("nphi", nphi))
     if not np.issubdtype(counts.dtype, np.integer):
-        raise TypeError(f"nphi: expected integers, got {counts.dtype}")
+        raise TypeError(f"nphi: expected integers, got {_entries(nphi, counts)}")
     sizes = {"theta": theta, "nphi": counts, "phi0": phi0, "ring_weights": weights}
     if theta.size == 0 or any(a.shape != (theta.size,) for a in sizes.values()):
         shapes = ", ".join(f"{name} {a.shape}" for name, a in sizes.items())
@@ -87,10 +87,7 @@ def finite_reals(name: str, values: ArrayLike) -> Reals:
     """The values as a float64 array, at least 1-D, or an error that names the argument."""
     array = np.atleast_1d(_as_array(name, values))
     if array.dtype.kind not in "fiu":
-        came = (
-            array.dtype if hasattr(values, "dtype") else f"{type(values).__name__} of {array.dtype}"
-        )
-        raise TypeError(f"{name}: expected real numbers, got {came}")
+        raise TypeError(f"{name}: expected real numbers, got {_entries(values, array)}")
     array = array.astype(np.float64)
     if not np.all(np.isfinite(array)):
         raise ValueError(
@@ -98,6 +95,12 @@ def finite_reals(name: str, values: ArrayLike) -> Reals:
             f"{array.size} that are not"
         )
     return array
+
+
+def _entries(values: ArrayLike, array: NDArray) -> str:
+    """What came, for messages."""
+    kind = "" if hasattr(values, "dtype") else f"{type(values).__name__} of "
+    return f"{kind}{array.dtype}"
 
 
 def _as_array(name: str, values: ArrayLike) -> NDArray:

@@ -12,6 +12,7 @@ from spherule.models.config import NetworkConfig, check_width
 from spherule.models.layers import drop_path_rates, make_block, make_position
 from spherule.models.network import Network
 from spherule.nn import Mlp, PlanarAttention, Projection
+from spherule.nn.checks import require_dtype
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ class VisionTransformer(Network):
         self.latent_shape = latent.shape
 
     def branch(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        require_dtype(self, "x", x)
         patches = self.encoder(F.pixel_unshuffle(x, self.config.patch).flatten(2))
         latent = self.run_blocks(
             self.blocks, self.position, patches.unflatten(-1, self.latent_shape)

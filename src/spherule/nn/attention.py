@@ -10,7 +10,7 @@ from spherule import checks, ops
 from spherule.distributed import Place, disk_halo, own
 from spherule.geometry import Neighborhood
 from spherule.grids import Grid
-from spherule.nn.checks import flat_field
+from spherule.nn.checks import flat_field, require_dtype
 from spherule.nn.placed import Placed
 from spherule.nn.projection import Projection, merge_heads, split_heads
 from spherule.ops.checks import require_points
@@ -118,8 +118,10 @@ class SphericalAttention(Placed):
         `key_mask` `(*grid.shape)` or `(batch, *grid.shape)` is True where a key may be attended to.
         """
         x = flat_field(self, "x", x, self.channels, self.query_grid)
+        require_dtype(self, "x", x)
         if context is not None:
             context = flat_field(self, "context", context, self.context_channels, self.grid)
+            require_dtype(self, "context", context)
         elif self.cross:
             raise ValueError(
                 f"SphericalAttention: queries on {self.query_grid!r} attend to "

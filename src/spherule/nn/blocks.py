@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from spherule import checks
 from spherule.distributed import Place, agreed
-from spherule.nn.checks import flat_channels
+from spherule.nn.checks import flat_channels, require_dtype
 from spherule.nn.masks import call
 from spherule.nn.placed import Placed
 from spherule.nn.projection import Projection
@@ -59,6 +59,7 @@ class Mlp(nn.Module):
         self, x: Float[Tensor, "batch channels ..."]
     ) -> Float[Tensor, "batch channels ..."]:
         flat = flat_channels(self, "x", x, self.channels)
+        require_dtype(self, "x", x)
         assert self.first.bias is not None
         y = mlp(flat, self.first.weight, self.first.bias, self.second.weight)
         return self.dropout(y).view_as(x)

@@ -40,6 +40,18 @@ def flat_channels(layer: nn.Module, name: str, x: Tensor, channels: int) -> Tens
     return x.flatten(2)
 
 
+def require_dtype(layer: nn.Module, name: str, x: Tensor) -> None:
+    """Of the layer's own dtype, where no autocast sees to it."""
+    own = next(layer.parameters())
+    if torch.compiler.is_compiling() or x.dtype == own.dtype:
+        return
+    if not torch.is_autocast_enabled(x.device.type):
+        raise TypeError(
+            f"{type(layer).__name__}: {name}: expected {own.dtype}, as the layer's weights are, "
+            f"got {x.dtype}"
+        )
+
+
 def _require_floats(layer: nn.Module, name: str, x: Tensor) -> None:
     """Floats where the layer's own are. A compiled program was checked when it was traced."""
     if torch.compiler.is_compiling():

@@ -11,7 +11,7 @@ from spherule import checks
 from spherule.distributed import Place, area_shares
 from spherule.distributed.shards import pooled
 from spherule.grids import Grid
-from spherule.nn.checks import flat_channels, flat_field
+from spherule.nn.checks import flat_channels, flat_field, require_dtype
 from spherule.nn.placed import Placed
 from spherule.ops.norm import moments, standardize
 
@@ -60,6 +60,7 @@ class ChannelNorm(nn.LayerNorm):
         self, x: Float[Tensor, "batch channels ..."]
     ) -> Float[Tensor, "batch channels ..."]:
         flat = flat_channels(self, "x", x, self.normalized_shape[0]).mT
+        require_dtype(self, "x", x)
         return F.layer_norm(
             flat, self.normalized_shape, self.weight, self.bias, self.eps
         ).mT.view_as(x)

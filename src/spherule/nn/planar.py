@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from spherule import checks, ops
 from spherule.geometry import Neighborhood
 from spherule.grids import Grid
-from spherule.nn.checks import flat_channels, flat_field, require_channels
+from spherule.nn.checks import flat_channels, flat_field, require_channels, require_dtype
 from spherule.nn.placed import Bound
 from spherule.nn.projection import Projection, merge_heads, split_heads
 
@@ -69,6 +69,7 @@ class PlanarConv(Bound):
         self, x: Float[Tensor, "batch channels lat lon"]
     ) -> Float[Tensor, "batch out lat2 lon2"]:
         flat_field(self, "x", x, self.in_channels, self.grid)
+        require_dtype(self, "x", x)
         padding = []
         for n, m in zip(self.grid.shape[::-1], self.out_grid.shape[::-1], strict=True):
             total = max((m - 1) * self.stride + self.kernel - n, 0)
@@ -127,6 +128,7 @@ class PlanarAttention(Bound):
         self, x: Float[Tensor, "batch channels ..."]
     ) -> Float[Tensor, "batch channels ..."]:
         flat = flat_field(self, "x", x, self.channels, self.grid)
+        require_dtype(self, "x", x)
         q, k, v = self.project(flat)
         if self.neighborhood is None:
             dropout = self.dropout if self.training else 0.0
@@ -168,6 +170,7 @@ class PlainInstanceNorm(Bound, nn.GroupNorm):
     ) -> Float[Tensor, "batch channels ..."]:
         # Not torch.nn.functional's, which refuses a single point.
         flat_channels(self, "x", x, self.num_groups)
+        require_dtype(self, "x", x)
         return torch.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
 
 

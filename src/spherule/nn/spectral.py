@@ -152,6 +152,10 @@ class _Mix(Placed):
         flat_field(self, "x", x, self.in_channels, grid)
         if added is not None:
             flat_field(self, "added", added, self.out_channels, grid)
+            if added.shape[0] != x.shape[0]:
+                raise ValueError(
+                    f"added: expected a batch of {x.shape[0]}, as x has, got {tuple(added.shape)}"
+                )
         coeffs = harmonics.analyze(x if added is None else torch.cat([x, added.to(x.dtype)], 1))
         with torch.autocast(x.device.type, enabled=False):
             mixed = self._mixed(coeffs[:, : self.in_channels])

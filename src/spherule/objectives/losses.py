@@ -153,6 +153,11 @@ def cross_entropy(
                 f"class_weights: expected one a class, ({classes},), got "
                 f"{tuple(class_weights.shape)}"
             )
+        if class_weights.requires_grad:
+            raise ValueError(
+                "class_weights: expected constants, got a tensor that requires a gradient; give "
+                "class_weights.detach()"
+            )
     weights = None if class_weights is None else class_weights.to(scores)
     entropy = F.cross_entropy(
         scores.where(counts[:, None], 0.0),  # a hidden NaN would reach the gradients

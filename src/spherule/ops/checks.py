@@ -1,10 +1,9 @@
 """What every op says when its input does not fit."""
 
-import operator
-
 import torch
 from torch import Tensor
 
+from spherule import checks
 from spherule.grids import Grid
 
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
@@ -15,8 +14,9 @@ def require_tensors(**tensors: Tensor) -> None:
     for name, x in tensors.items():
         if not isinstance(x, Tensor):
             raise TypeError(f"{name}: expected a torch tensor, got {type(x).__name__}")
-        if x.layout != torch.strided:
-            raise TypeError(f"{name}: expected a dense tensor, got {x.layout}")
+        if x.layout != torch.strided or x.is_nested:
+            came = "a nested one" if x.is_nested else x.layout
+            raise TypeError(f"{name}: expected a dense tensor, got {came}")
     first = next(iter(tensors.values()))
     if any(x.device != first.device for x in tensors.values()):
         devices = ", ".join(str(x.device) for x in tensors.values())
@@ -91,10 +91,7 @@ def require_coeffs(name: str, coeffs: Tensor) -> None:
 
 def require_degree(name: str, lmax: int, grid: Grid) -> int:
     """A degree that the grid can tell apart from others."""
-    try:
-        degree = operator.index(lmax)
-    except TypeError:
-        raise TypeError(f"{name}={lmax!r} must be an integer, got {type(lmax).__name__}") from None
+    degree = checks.integer(name, lmax)
     if not 0 <= degree <= grid.lmax:
         raise ValueError(f"{name}={degree} must be in [0, {grid.lmax}], what {grid!r} can resolve")
     return degree

@@ -122,7 +122,7 @@ class _Continued:
         parts = []
         for columns in alike.values():
             matrix = torch.from_numpy(self.step.matrix(orders[columns[0]], spin)).to(self.dtype)
-            pairs = torch.view_as_real(spectra[..., columns]).flatten(-2)
+            pairs = torch.view_as_real(spectra[..., columns].resolve_conj()).flatten(-2)
             done = (matrix.mT if transposed else matrix) @ pairs
             parts.append(torch.view_as_complex(done.unflatten(-1, (-1, 2))))
         back = np.argsort(np.concatenate([*alike.values()]))
@@ -139,7 +139,7 @@ def _contract(table: Tensor, x: Tensor) -> Tensor:
     """sum over j of table[m, i, j] x[..., j, m], as one real batched product over the orders."""
     batch = x.shape[:-2]
     flat = x.reshape(batch.numel(), *x.shape[-2:]).permute(2, 1, 0)
-    product = torch.bmm(table, torch.view_as_real(flat).flatten(-2))
+    product = torch.bmm(table, torch.view_as_real(flat.resolve_conj()).flatten(-2))
     result = torch.view_as_complex(product.unflatten(-1, (batch.numel(), 2)))
     return result.permute(2, 1, 0).unflatten(0, batch) if batch else result.permute(2, 1, 0)[0]
 

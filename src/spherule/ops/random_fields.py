@@ -22,13 +22,19 @@ def matern_spectrum(
     `length` is the correlation length in radians; degree 0 is left out, so fields have mean 0.
     """
     checks.integer("lmax", lmax, low=1)
-    checks.number("length", length, above=0)
+    checks.number("length", length, low=1e-100)
     checks.number("smoothness", smoothness, above=-1)
-    checks.number("std", std, low=0)
+    checks.number("std", std, low=0, high=1e100)
     degree = torch.arange(lmax + 1, dtype=torch.float64)
     spectrum = (degree * (degree + 1) + length**-2) ** -(smoothness + 1)
     spectrum[0] = 0
-    return spectrum * std**2 / point_variance(spectrum)
+    spectrum = spectrum * std**2 / point_variance(spectrum)
+    if not spectrum.isfinite().all():
+        raise ValueError(
+            f"length={length:g}, smoothness={smoothness:g}, std={std:g}: their spectrum must be "
+            "finite, and is not"
+        )
+    return spectrum
 
 
 @checks.arguments
@@ -93,5 +99,7 @@ def random_field(
 
 def _require_spectrum(spectrum: Tensor) -> None:
     require_floats(spectrum=spectrum)
+    if spectrum.dtype not in (torch.float32, torch.float64):
+        raise TypeError(f"spectrum: expected float32 or float64, got {spectrum.dtype}")
     if spectrum.ndim != 1 or spectrum.shape[0] == 0:
         raise ValueError(f"spectrum: expected C_l, one float a degree, got {tuple(spectrum.shape)}")

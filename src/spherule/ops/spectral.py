@@ -30,7 +30,7 @@ def laplacian(
 ) -> Shaped[Tensor, "*batch degree order"]:
     """Coefficients of the Laplacian on a sphere of this radius: -l (l + 1) / radius^2."""
     require_coeffs("coeffs", coeffs)
-    checks.number("radius", radius, above=0)
+    checks.number("radius", radius, low=1e-100, high=1e100)
     return spectral_filter(coeffs, -_eigenvalues(coeffs) / radius**2)
 
 
@@ -40,7 +40,7 @@ def inverse_laplacian(
 ) -> Shaped[Tensor, "*batch degree order"]:
     """The field of mean 0 whose Laplacian this is; the mean of the input has no say."""
     require_coeffs("coeffs", coeffs)
-    checks.number("radius", radius, above=0)
+    checks.number("radius", radius, low=1e-100, high=1e100)
     eigenvalues = _eigenvalues(coeffs)
     response = torch.where(eigenvalues > 0, -(radius**2) / eigenvalues.clamp(min=1), 0.0)
     return spectral_filter(coeffs, response)

@@ -113,7 +113,7 @@ class QuadraticTransform:
 
 def pack(coeffs: Tensor) -> Tensor:
     """Complex (batch, field, degree, order) to spectra (order, part, field, batch, degree)."""
-    return torch.view_as_real(coeffs).permute(3, 4, 1, 0, 2).contiguous()
+    return torch.view_as_real(coeffs.resolve_conj()).permute(3, 4, 1, 0, 2).contiguous()
 
 
 def unpack(spectra: Tensor) -> Tensor:

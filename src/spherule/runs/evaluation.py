@@ -79,7 +79,7 @@ def evaluate(
 
 @checks.arguments
 def evaluated(
-    directories: Sequence[Path], *, device: str = "auto", log: Log = print
+    directories: Sequence[Path | str], *, device: str = "auto", log: Log = print
 ) -> list[dict[str, Any]]:
     """What evaluations of these runs say. Those that are missing, of another checkpoint than the
     best, or over another number of samples than the rest, are made anew.

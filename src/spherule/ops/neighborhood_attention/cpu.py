@@ -94,7 +94,7 @@ class ArcTable(Structure):
     """Whoever holds the arrays that this points to."""
 
 
-@table(maxsize=256)
+@table(maxsize=128)
 def arc_table(neighborhood: Neighborhood) -> ArcTable:
     table, logw = neighborhood.table, neighborhood.ring_log_weights
     arrays: list[NDArray | None] = [table.first, table.pairs, table.shift, table.reach]
