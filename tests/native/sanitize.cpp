@@ -43,7 +43,6 @@ struct ArcTable {
     std::vector<int64_t> first, pairs = {0}, shift, reach, inner, start, count, order;
     std::vector<double> log_weight;
     double cutoff, edge;
-    bool transposed;
 
     int64_t arc(double c, size_t r, size_t s) const {
         const double points = double(query.nphi[r] * key.nphi[s] * SPHERULE_UNIT),
@@ -54,9 +53,8 @@ struct ArcTable {
                : x >= 1 ? int64_t(points)
                         : int64_t(2 * asin(sqrt(fmax(x, 0))) * points / M_PI);
     }
-    ArcTable(const Rings &query, const Rings &key, double cutoff, double edge, bool window,
-             bool transposed)
-        : query(query), key(key), cutoff(cutoff), edge(edge), transposed(transposed) {
+    ArcTable(const Rings &query, const Rings &key, double cutoff, double edge, bool window)
+        : query(query), key(key), cutoff(cutoff), edge(edge) {
         for (size_t r = 0; r < query.theta.size(); r++) {
             order.push_back(int64_t(r));
             bool met = false;
@@ -78,7 +76,7 @@ struct ArcTable {
                 first.push_back(0);
             pairs.push_back(int64_t(shift.size()));
         }
-        log_weight.assign((transposed ? query : key).theta.size(), -1.5);
+        log_weight.assign(key.theta.size(), -1.5);
         log_weight[0] = -INFINITY;
         for (int64_t i = 0; window && i < query.nphi[0]; i++) {
             start.push_back(i > 1 ? i - 1 : 0);
@@ -96,8 +94,7 @@ struct ArcTable {
                 start.empty() ? nullptr : start.data(),
                 count.empty() ? nullptr : count.data(),
                 order.data(),
-                transposed ? log_weight.data() : nullptr,
-                transposed ? nullptr : log_weight.data(),
+                log_weight.data(),
                 cutoff,
                 edge};
     }
@@ -147,9 +144,8 @@ int failures = 0, runs = 0;
 void run(const Rings &a, const Rings &b, double cutoff, double edge, bool window, int dtype,
          int dim, int value_dim, bool masked, bool channels_first) {
     const int64_t batch = 2, heads = 1 + dim % 4;
-    const ArcTable forward(a, b, cutoff, edge, window, false),
-        backward(b, a, cutoff, edge, window, true);
-    const auto table = forward.view(), transpose = backward.view();
+    const ArcTable arcs(a, b, cutoff, edge, window);
+    const auto table = arcs.view();
     std::vector<uint8_t> mask(size_t(batch * b.size));
     for (auto &m : mask)
         m = rand() % 3 > 0;
@@ -171,8 +167,8 @@ void run(const Rings &a, const Rings &b, double cutoff, double edge, bool window
     int status =
         spherule_attention_forward(&table, &p, &q.view, &k.view, &v.view, &out.view, lse.data());
     status |=
-        spherule_attention_backward(&table, &transpose, &p, &q.view, &k.view, &v.view, &out.view,
-                                    lse.data(), &grad.view, grad_lse, &dq.view, &dk.view, &dv.view);
+        spherule_attention_backward(&table, &p, &q.view, &k.view, &v.view, &out.view, lse.data(),
+                                    &grad.view, grad_lse, &dq.view, &dk.view, &dv.view);
     runs++;
     if (status || !out.finite() || !dq.finite() || !dk.finite() || !dv.finite()) {
         failures++;
@@ -183,7 +179,7 @@ void run(const Rings &a, const Rings &b, double cutoff, double edge, bool window
 
 // One number of a table or a problem changed at random: refused or harmless, never out of bounds.
 void disturb(const Rings &a, const Rings &b, bool window) {
-    ArcTable n(a, b, 1.2, 0.3, window, false);
+    ArcTable n(a, b, 1.2, 0.3, window);
     const int64_t wild[] = {-1, 1, INT64_MAX, INT64_MIN, INT64_C(1) << 40, rand() % 100};
     const int64_t value = wild[rand() % 6];
     spherule_problem p = {1, 2, a.size, b.size, 3, 5, 0.5, SPHERULE_FLOAT32, 2, nullptr, 0};
@@ -241,7 +237,7 @@ int main() {
     for (int none = 0; none < 3; none++) {
         const spherule_problem p = {none != 0, none != 1, 78, 78,      3, 2 * (none != 2),
                                     0.5,       0,         2,  nullptr, 0};
-        const ArcTable n(grids[0], grids[0], 1.2, 0, false, false);
+        const ArcTable n(grids[0], grids[0], 1.2, 0, false);
         const auto table = n.view();
         Tensor q(1, 1, 78, 3, 0, false), out(1, 1, 78, 2, 0, false);
         std::vector<float> lse(78);

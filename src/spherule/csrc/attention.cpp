@@ -2,9 +2,9 @@
 // SPHERULE_ISA.
 //
 // Scores are kept in base 2: queries are packed times scale log2(e). Only (out, lse) is kept for
-// the backward, which recomputes the weights in two walks: over the queries for dq, over the keys
-// by the transposed neighborhood for dk and dv. Every number is written by one task, in a fixed
-// order: no atomics, the same bits for any number of threads.
+// the backward, which makes the weights again, once for all gradients. dq belongs to a task; what a
+// band of queries adds to dk and dv is summed in a slab of its own, and slabs are added in order:
+// no atomics, the same bits for any number of threads.
 #include "isa.h"
 #include "tasks.h"
 
@@ -16,12 +16,14 @@ constexpr double LARGE = 128;
 
 template <class T> struct Attention {
     const spherule_problem &p;
-    Packed<T> q, k, v, out, dout,
-        dq;          // q is scaled; out only forward, its gradient and dq only backward
-    T *lse, *delta;  // per query; delta = dO . out - dlse
-    explicit Attention(const spherule_problem &p)
-        : p(p), q(p.queries, p.dim), k(p.keys, p.dim), v(p.keys, p.value_dim),
-          out(p.queries, p.value_dim), dout(p.queries, p.value_dim), dq(p.queries, p.dim) {}
+    Packed<T> q, k, v, out, dout, dq;  // q is scaled; out only forward, gradients only backward
+    Packed<T> dk, dv;                  // slabs of all bands
+    T *lse, *delta;                    // per query; delta = dO . out - dlse
+    explicit Attention(const spherule_problem &p, int64_t slabs = 0, int64_t points = 0)
+        : p(p), q(p.batch * p.heads, p.queries, p.dim), k(p.batch * p.heads, p.keys, p.dim),
+          v(p.batch * p.heads, p.keys, p.value_dim), out(p.batch * p.heads, p.queries, p.value_dim),
+          dout(p.batch * p.heads, p.queries, p.value_dim), dq(p.batch * p.heads, p.queries, p.dim),
+          dk(slabs, points, p.dim), dv(slabs, points, p.value_dim) {}
 
     const uint8_t *mask(const Heads &heads) const {
         return p.key_mask ? p.key_mask + heads.batch * p.key_mask_stride : nullptr;
@@ -88,92 +90,80 @@ template <class T> struct Attention {
         }
     }
 
-    void backward_queries(const spherule_arc_table &table, const Span &span, const Heads &heads,
-                          Workspace<T> &w) const {
-        T sums[GROUP][TILE] = {};  // of the weights, where they need not add up to 1
+    // dq, and the queries' share of dk and dv, to the slabs of their band
+    void backward(const spherule_arc_table &table, const Band &band, const Span &span,
+                  const Heads &heads, Workspace<T> &w) const {
         for (int64_t h = 0; h < heads.count; h++)
             memset(dq.row(matrix(heads, h), span.start), 0,
                    size_t(span.size() * dq.width) * sizeof(T));
+        normalize(table, span, heads, w);
         walk(table, mask(heads), span, heads, w,
              [&](auto n, const Lists<T> &lists, int64_t h, int64_t m, int64_t i) {
                  constexpr int N = decltype(n)::value;
-                 const T *d = delta + m * p.queries + i;
                  T l[N];
-                 bool large = false;
-                 for (int j = 0; j < N; j++) {
+                 for (int j = 0; j < N; j++)
                      l[j] = lse[m * p.queries + i + j] * T(LOG2E);
-                     large |= fabs(l[j]) > LARGE;
-                 }
                  block_dots<N, true>(q.row(m, i), k.row(m, 0), k.width, lists, w.s);
                  block_dots<N, false>(dout.row(m, i), v.row(m, 0), v.width, lists, w.ds);
-                 differentiate_queries<N>(w.s, w.ds, lists.common, l, d);
-                 for (int j = 0; j < N; j++)
-                     differentiate_queries<1>(w.s + own_scores(j), w.ds + own_scores(j),
-                                              lists.extra[j], l + j, d + j);
+                 block_differentiate<N>(w.s, w.ds, lists, l, delta + m * p.queries + i);
                  block_accumulate<N>(w.ds, k.row(m, 0), k.width, lists, dq.row(m, i));
-                 if (large)
-                     block_exponentiate<N>(w.s, lists, l, &sums[h][i - span.start]);
+                 block_scatter<N>(w.ds, q.row(m, i), k.width, lists, band.begin,
+                                  dk.row(heads.slab + h, band.slab));
+                 block_scatter<N>(w.s, dout.row(m, i), v.width, lists, band.begin,
+                                  dv.row(heads.slab + h, band.slab));
              });
         for (int64_t h = 0; h < heads.count; h++) {
-            const int64_t m = matrix(heads, h);
-            T *rows = dq.row(m, span.start);
+            T *rows = dq.row(matrix(heads, h), span.start);
             for (int c = 0; c < span.size() * dq.width; c++)
                 rows[c] *= T(p.scale);
-            for (int i = 0; i < span.size(); i++)
-                if (fabs(lse[m * p.queries + span.start + i] * T(LOG2E)) > LARGE && sums[h][i] > 0)
-                    normalize(m, span.start + i, 1 / sums[h][i]);
         }
     }
 
-    // All that is linear in a query's weights, for both walks; this task alone reads it by now.
-    void normalize(int64_t m, int64_t i, T factor) const {
-        for (int c = 0; c < dq.width; c++)
-            dq.row(m, i)[c] *= factor;
-        for (int c = 0; c < dout.width; c++)
-            dout.row(m, i)[c] *= factor;
-        delta[m * p.queries + i] *= factor;
+    void backward(const spherule_arc_table &table, const Band &band, const Heads &heads,
+                  Workspace<T> &w) const {
+        for (int64_t h = 0; h < heads.count; h++) {
+            const int64_t m = heads.slab + h;
+            memset(dk.row(m, band.slab), 0, size_t(band.size() * dk.width) * sizeof(T));
+            memset(dv.row(m, band.slab), 0, size_t(band.size() * dv.width) * sizeof(T));
+        }
+        for (int64_t r = band.first; r < band.last; r++) {
+            const int64_t nphi = table.query.nphi[r], start = table.query.ringstart[r];
+            for (int64_t i = 0; i < nphi; i += TILE)
+                backward(table, band, {r, i, min(i + TILE, nphi), start + i}, heads, w);
+        }
     }
 
-    // The gradients take the places of k and v, which this task alone still reads.
-    void backward_keys(const spherule_arc_table &table, const Span &span, const Heads &heads,
-                       Workspace<T> &w) const {
-        memset(w.dk.data, 0, size_t(heads.count * TILE * k.width) * sizeof(T));
-        memset(w.dv.data, 0, size_t(heads.count * TILE * v.width) * sizeof(T));
-        walk(table, nullptr, span, heads, w,
+    bool large(int64_t m, int64_t i) const {
+        return fabs(lse[m * p.queries + i] * T(LOG2E)) > LARGE;
+    }
+
+    // Divides all that is linear in a query's weights by their sum, where that need not be 1.
+    void normalize(const spherule_arc_table &table, const Span &span, const Heads &heads,
+                   Workspace<T> &w) const {
+        bool any = false;
+        for (int64_t h = 0; h < heads.count; h++)
+            for (int i = 0; i < span.size(); i++)
+                any |= large(matrix(heads, h), span.start + i);
+        if (!any)
+            return;
+        T sums[GROUP][TILE] = {};
+        walk(table, mask(heads), span, heads, w,
              [&](auto n, const Lists<T> &lists, int64_t h, int64_t m, int64_t i) {
                  constexpr int N = decltype(n)::value;
-                 const int64_t at = h * TILE + i - span.start;
-                 block_dots<N, true>(k.row(m, i), q.row(m, 0), q.width, lists, w.s);
-                 block_dots<N, false>(v.row(m, i), dout.row(m, 0), v.width, lists, w.ds);
-                 const auto gather = [&](const Rows<T> &rows) {
-                     for (int t = 0; t < rows.padded; t++) {
-                         w.lse[t] = lse[m * p.queries + rows.row[t]] * T(LOG2E);
-                         w.delta[t] = delta[m * p.queries + rows.row[t]];
-                     }
-                 };
-                 gather(lists.common);
-                 differentiate_keys<N>(w.s, w.ds, lists.common, w.lse, w.delta);
-                 for (int j = 0; j < N; j++) {
-                     gather(lists.extra[j]);
-                     differentiate_keys<1>(w.s + own_scores(j), w.ds + own_scores(j),
-                                           lists.extra[j], w.lse, w.delta);
-                 }
-                 block_accumulate<N>(w.s, dout.row(m, 0), v.width, lists, w.dv.data + at * v.width);
-                 block_accumulate<N>(w.ds, q.row(m, 0), q.width, lists, w.dk.data + at * k.width);
+                 T l[N];
+                 for (int j = 0; j < N; j++)
+                     l[j] = lse[m * p.queries + i + j] * T(LOG2E);
+                 block_dots<N, true>(q.row(m, i), k.row(m, 0), k.width, lists, w.s);
+                 block_exponentiate<N>(w.s, lists, l, &sums[h][i - span.start]);
              });
-        const uint8_t *kept = mask(heads);
         for (int64_t h = 0; h < heads.count; h++) {
+            const int64_t m = matrix(heads, h);
             for (int i = 0; i < span.size(); i++) {
-                const bool keep = !kept || kept[span.start + i];
-                const T *dk = w.dk.data + (h * TILE + i) * k.width,
-                        *dv = w.dv.data + (h * TILE + i) * v.width;
-                T *k_row = k.row(matrix(heads, h), span.start + i),
-                  *v_row = v.row(matrix(heads, h), span.start + i);
-                // The packed queries hold log2(e) besides the scale.
-                for (int c = 0; c < k.width; c++)
-                    k_row[c] = keep ? dk[c] * T(LN2) : 0;
-                for (int c = 0; c < v.width; c++)
-                    v_row[c] = keep ? dv[c] : 0;
+                if (!large(m, span.start + i) || !(sums[h][i] > 0))
+                    continue;
+                for (int c = 0; c < dout.width; c++)
+                    dout.row(m, span.start + i)[c] /= sums[h][i];
+                delta[m * p.queries + span.start + i] /= sums[h][i];
             }
         }
     }
@@ -185,58 +175,60 @@ int forward(const spherule_arc_table &table, const spherule_problem &p, const sp
             T *lse) {
     Attention<T> a(p);
     const Plan plan(table);
-    Scratch scratch(p, {&a.q, &a.k, &a.v, &a.out});
+    const Groups groups(p, plan.n);
+    Scratch scratch({&a.q, &a.k, &a.v, &a.out});
     if (!plan.ok() || !scratch.ok())
         return SPHERULE_NO_MEMORY;
     a.lse = lse;
-    int failed = 0;
-#pragma omp parallel num_threads(p.threads) reduction(| : failed)
+#pragma omp parallel num_threads(p.threads)
     {
-        Workspace<T> work(p, 0, 0);
-        failed = !work.ok();
+        Workspace<T> work;
         pack(p, q, a.q, p.scale * LOG2E);
         pack(p, k, a.k);
         pack(p, v, a.v);
-        for_tasks(plan, p, failed,
-                  [&](const Span &s, const Heads &h) { a.forward(table, s, h, work); });
+        for_tasks(groups, 0, groups.n, plan.n, [&](int64_t n, const Heads &heads) {
+            a.forward(table, plan.spans.data[n], heads, work);
+        });
         unpack(p, out, a.out);
     }
-    return failed ? SPHERULE_NO_MEMORY : SPHERULE_OK;
+    return SPHERULE_OK;
 }
 
 template <class T>
-int backward(const spherule_arc_table &table, const spherule_arc_table &transpose,
-             const spherule_problem &p, const spherule_strided *q, const spherule_strided *k,
-             const spherule_strided *v, const spherule_strided *out, const T *lse,
-             const spherule_strided *dout, const T *dlse, const spherule_strided *dq,
+int backward(const spherule_arc_table &table, const spherule_problem &p, const spherule_strided *q,
+             const spherule_strided *k, const spherule_strided *v, const spherule_strided *out,
+             const T *lse, const spherule_strided *dout, const T *dlse, const spherule_strided *dq,
              const spherule_strided *dk, const spherule_strided *dv) {
-    Attention<T> a(p);
-    const Plan plan(table), plan_transpose(transpose);
-    Packed<T> delta(1, p.queries);
-    Scratch scratch(p, {&a.q, &a.k, &a.v, &a.dout, &a.dq, &delta});
-    if (!plan.ok() || !plan_transpose.ok() || !scratch.ok())
+    const Bands bands(table);
+    const Groups groups(p, bands.n);
+    Attention<T> a(p, groups.run * groups.size, bands.points);
+    Packed<T> delta(p.batch * p.heads, 1, p.queries);
+    Scratch scratch({&a.q, &a.k, &a.v, &a.dout, &a.dq, &a.dk, &a.dv, &delta});
+    if (!bands.ok() || !scratch.ok())
         return SPHERULE_NO_MEMORY;
     a.lse = (T *)lse;
     a.delta = delta.data;
-    int failed = 0;
-#pragma omp parallel num_threads(p.threads) reduction(| : failed)
+#pragma omp parallel num_threads(p.threads)
     {
-        Workspace<T> work(p, a.k.width, a.v.width);
-        failed = !work.ok();
+        Workspace<T> work;
         pack(p, q, a.q, p.scale * LOG2E);
         pack(p, k, a.k);
         pack(p, v, a.v);
         pack(p, dout, a.dout);
         row_dots(p, dout, out, dlse, a.delta);
-        for_tasks(plan, p, failed,
-                  [&](const Span &s, const Heads &h) { a.backward_queries(table, s, h, work); });
-        for_tasks(plan_transpose, p, failed,
-                  [&](const Span &s, const Heads &h) { a.backward_keys(transpose, s, h, work); });
+        for (int64_t g = 0; g < groups.n; g += groups.run) {
+            const int64_t end = min(g + groups.run, groups.n);
+            for_tasks(groups, g, end, bands.n, [&](int64_t n, const Heads &heads) {
+                a.backward(table, bands.bands.data[bands.order.data[n]], heads, work);
+            });
+            const int64_t m0 = groups.matrix(g), m1 = groups.matrix(end);
+            // The packed queries hold log2(e) besides the scale.
+            unpack_sums(p, dk, groups, m0, m1, bands, a.dk, T(LN2), a.k);
+            unpack_sums(p, dv, groups, m0, m1, bands, a.dv, T(1), a.v);
+        }
         unpack(p, dq, a.dq);
-        unpack(p, dk, a.k);
-        unpack(p, dv, a.v);
     }
-    return failed ? SPHERULE_NO_MEMORY : SPHERULE_OK;
+    return SPHERULE_OK;
 }
 
 int run_forward(const spherule_arc_table *table, const spherule_problem *p,
@@ -247,16 +239,16 @@ int run_forward(const spherule_arc_table *table, const spherule_problem *p,
     return forward(*table, *p, q, k, v, out, (float *)lse);
 }
 
-int run_backward(const spherule_arc_table *table, const spherule_arc_table *transpose,
-                 const spherule_problem *p, const spherule_strided *q, const spherule_strided *k,
-                 const spherule_strided *v, const spherule_strided *out, const void *lse,
-                 const spherule_strided *grad_out, const void *grad_lse, const spherule_strided *dq,
-                 const spherule_strided *dk, const spherule_strided *dv) {
+int run_backward(const spherule_arc_table *table, const spherule_problem *p,
+                 const spherule_strided *q, const spherule_strided *k, const spherule_strided *v,
+                 const spherule_strided *out, const void *lse, const spherule_strided *grad_out,
+                 const void *grad_lse, const spherule_strided *dq, const spherule_strided *dk,
+                 const spherule_strided *dv) {
     if (p->dtype == SPHERULE_FLOAT64)
-        return backward(*table, *transpose, *p, q, k, v, out, (const double *)lse, grad_out,
+        return backward(*table, *p, q, k, v, out, (const double *)lse, grad_out,
                         (const double *)grad_lse, dq, dk, dv);
-    return backward(*table, *transpose, *p, q, k, v, out, (const float *)lse, grad_out,
-                    (const float *)grad_lse, dq, dk, dv);
+    return backward(*table, *p, q, k, v, out, (const float *)lse, grad_out, (const float *)grad_lse,
+                    dq, dk, dv);
 }
 
 }  // namespace

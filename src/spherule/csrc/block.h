@@ -103,16 +103,49 @@ INLINE void block_accumulate(const T *s, const T *data, int width, const Lists<T
         accumulate<1>(s + own_scores(q), data, width, lists.extra[q], a + q * width);
 }
 
-// Values per row for W scores from x on.
-template <int N, class T, int... I> INLINE Vec<T> spread(const T *values, int x, Lanes<I...>) {
+// to[row[t] - first] += sum over q of s[q][t] x[q], for C vectors of channels, which stay in
+// registers.
+template <int N, int C, class T>
+INLINE void scatter_channels(const T *s, const T *x, int width, const Rows<T> &rows, int64_t first,
+                             T *to) {
     constexpr int R = 8 / N;
-    if constexpr (R >= W<T>)
-        return load(values + x / 8 * R + x % R);
-    const Vec<T> v = load(values + x / 8 * R);
-    return __builtin_shufflevector(v, v, (I / 8 * R + I % R)...);
+    Vec<T> y[N][C];
+    UNROLL for (int q = 0; q < N; q++) UNROLL for (int c = 0; c < C; c++) y[q][c] =
+        load(x + q * width + c * W<T>);
+    for (int t = 0; t < rows.n; t += R) {
+        UNROLL for (int j = 0; j < R; j++) {
+            T *row = to + (rows.row[t + j] - first) * width;
+            Vec<T> sum[C];
+            UNROLL for (int c = 0; c < C; c++) sum[c] = load(row + c * W<T>);
+            UNROLL for (int q = 0; q < N; q++) {
+                const Vec<T> p = fill(s[t * 8 / R + q * R + j]);
+                UNROLL for (int c = 0; c < C; c++) sum[c] += p * y[q][c];
+            }
+            UNROLL for (int c = 0; c < C; c++) store(row + c * W<T>, sum[c]);
+        }
+    }
 }
-template <int N, class T> INLINE Vec<T> spread(const T *values, int x) {
-    return spread<N>(values, x, typename Count<W<T>>::type());
+
+template <int N, class T>
+INLINE void scatter(const T *s, const T *x, int width, const Rows<T> &rows, int64_t first, T *to) {
+    constexpr int C = N == 1 ? 4 : 2;
+    int c = 0;
+    for (; c + C * W<T> <= width; c += C * W<T>)
+        scatter_channels<N, C>(s, x + c, width, rows, first, to + c);
+    if (C > 2 && c + 2 * W<T> <= width) {
+        scatter_channels<N, 2>(s, x + c, width, rows, first, to + c);
+        c += 2 * W<T>;
+    }
+    for (; c < width; c += W<T>)
+        scatter_channels<N, 1>(s, x + c, width, rows, first, to + c);
+}
+
+template <int N, class T>
+INLINE void block_scatter(const T *s, const T *x, int width, const Lists<T> &lists, int64_t first,
+                          T *to) {
+    scatter<N>(s, x, width, lists.common, first, to);
+    for (int q = 0; q < N; q++)
+        scatter<1>(s + own_scores(q), x + q * width, width, lists.extra[q], first, to);
 }
 
 template <class T> struct Softmax {
@@ -200,27 +233,25 @@ INLINE void online_softmax(T *s, const Lists<T> &lists, Softmax<T> *state, T *fa
         state[q] = {top[q], total[q]};
 }
 
-// Scores s and dP = dO . v become weights P and dS = P (dP - delta); lse and delta per center.
+// Scores s and dP = dO . v become weights P and dS = P (dP - delta).
 template <int N, class T>
-INLINE void differentiate_queries(T *s, T *ds, const Rows<T> &rows, const T *lse, const T *delta) {
+INLINE void differentiate(T *s, T *ds, const Rows<T> &rows, const T *lse, const T *delta) {
     const PerCenter<N, T> l(lse), d(delta);
     for (int x = 0; x < rows.padded / (8 / N) * 8; x += l.lanes) {
         UNROLL for (int u = 0; u < l.vectors; u++) {
             const int at = x + u * W<T>;
             const Vec<T> p = exp2<T>(load(s + at) - l.v[u]);
+            store(s + at, p);
             store(ds + at, p * (load(ds + at) - d.v[u]));
         }
     }
 }
 
-// The same with lse and delta per row.
 template <int N, class T>
-INLINE void differentiate_keys(T *s, T *ds, const Rows<T> &rows, const T *lse, const T *delta) {
-    for (int x = 0; x < rows.padded / (8 / N) * 8; x += W<T>) {
-        const Vec<T> p = exp2<T>(load(s + x) - spread<N>(lse, x));
-        store(s + x, p);
-        store(ds + x, p * (load(ds + x) - spread<N>(delta, x)));
-    }
+INLINE void block_differentiate(T *s, T *ds, const Lists<T> &lists, const T *lse, const T *delta) {
+    differentiate<N>(s, ds, lists.common, lse, delta);
+    for (int q = 0; q < N; q++)
+        differentiate<1>(s + own_scores(q), ds + own_scores(q), lists.extra[q], lse + q, delta + q);
 }
 
 }  // namespace

@@ -59,8 +59,7 @@ int spherule_attention_forward(const spherule_arc_table *table, const spherule_p
     return kernels.attention.forward(table, p, q, k, v, out, lse);
 }
 
-int spherule_attention_backward(const spherule_arc_table *table,
-                                const spherule_arc_table *transpose, const spherule_problem *p,
+int spherule_attention_backward(const spherule_arc_table *table, const spherule_problem *p,
                                 const spherule_strided *q, const spherule_strided *k,
                                 const spherule_strided *v, const spherule_strided *out,
                                 const void *lse, const spherule_strided *grad_out,
@@ -68,10 +67,9 @@ int spherule_attention_backward(const spherule_arc_table *table,
                                 const spherule_strided *dk, const spherule_strided *dv) {
     if (!valid(*p))
         return SPHERULE_BAD_SIZES;
-    if (!valid(*table, p->queries, p->keys) || !valid(*transpose, p->keys, p->queries))
+    if (!valid(*table, p->queries, p->keys))
         return SPHERULE_BAD_TABLE;
-    return kernels.attention.backward(table, transpose, p, q, k, v, out, lse, grad_out, grad_lse,
-                                      dq, dk, dv);
+    return kernels.attention.backward(table, p, q, k, v, out, lse, grad_out, grad_lse, dq, dk, dv);
 }
 
 int spherule_disco_shifts(const spherule_shifts *s, const spherule_fields *f, const void *x,

@@ -3,6 +3,7 @@
 #include "simd.h"
 #include "spherule.h"
 #include <stdlib.h>
+#include <sys/mman.h>
 
 namespace {
 
@@ -15,13 +16,15 @@ template <class T> struct Buffer {
     Buffer &operator=(const Buffer &) = delete;
 };
 
-// A whole tensor as rows [batch and head][point][channel], channels padded to whole vectors.
+// Matrices, mostly one for each batch and head, as rows [matrix][point][channel], channels padded
+// to whole vectors.
 template <class T> struct Packed {
-    int64_t points;
+    int64_t matrices, points;
     int dim, width;
     T *data = nullptr;
-    Packed(int64_t points, int64_t dim)
-        : points(points), dim(int(dim)), width(int((dim + W<T> - 1) / W<T> * W<T>)) {}
+    Packed(int64_t matrices, int64_t points, int64_t dim)
+        : matrices(matrices), points(points), dim(int(dim)),
+          width(int((dim + W<T> - 1) / W<T> * W<T>)) {}
     T *row(int64_t matrix, int64_t point) const { return data + (matrix * points + point) * width; }
 };
 
@@ -31,27 +34,34 @@ class Scratch {
     struct Block {
         size_t size;
     };
-    static constexpr size_t header = 64, keep = size_t(256) << 20;
+    static constexpr size_t header = 64, keep = size_t(256) << 20, page = size_t(2) << 20;
     static inline Block *kept = nullptr;
     Block *block;
 
   public:
-    template <class T, int N> Scratch(const spherule_problem &p, Packed<T> *const (&tensors)[N]) {
+    template <class T, int N> explicit Scratch(Packed<T> *const (&tensors)[N]) {
         size_t size = header;
         size_t offset[N];
         for (int i = 0; i < N; i++) {
             offset[i] = size;
-            size +=
-                (size_t(p.batch * p.heads * tensors[i]->points * tensors[i]->width) * sizeof(T) +
-                 63) /
-                64 * 64;
+            size_t bytes;
+            // More than there is, rather than what is left of it.
+            if (__builtin_mul_overflow(size_t(tensors[i]->matrices * tensors[i]->width) * sizeof(T),
+                                       size_t(tensors[i]->points), &bytes) ||
+                __builtin_add_overflow(size, (bytes + 63) / 64 * 64, &size))
+                size = SIZE_MAX / 2;
         }
         block = __atomic_exchange_n(&kept, nullptr, __ATOMIC_ACQ_REL);
         if (!block || block->size < size) {
             free(block);
-            block = (Block *)aligned_alloc(64, size);
+            const size_t whole = (size + page - 1) / page * page;
+            block = (Block *)aligned_alloc(page, whole);
             if (!block)
                 return;
+#ifdef MADV_HUGEPAGE
+            // Neighborhoods are spread over more small pages than a core remembers.
+            madvise(block, whole, MADV_HUGEPAGE);
+#endif
             block->size = size;
         }
         for (int i = 0; i < N; i++)

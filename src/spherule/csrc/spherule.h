@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 // Changes with every struct and signature of the library's headers; whoever loads it compares.
-#define SPHERULE_ABI 4
+#define SPHERULE_ABI 5
 
 #define SPHERULE_API __attribute__((visibility("default")))
 
@@ -46,9 +46,8 @@ typedef struct {
     const int64_t *first, *pairs;
     const int64_t *shift, *reach, *inner;
     const int64_t *column_start, *column_count;
-    const int64_t *order;            // query rings, most expensive first
-    const double *query_log_weight;  // per ring, null for 0; -inf leaves the ring out
-    const double *key_log_weight;
+    const int64_t *order;          // query rings, most expensive first
+    const double *key_log_weight;  // per ring, null for 0; -inf leaves the ring out
     double cutoff, edge_width;
 } spherule_arc_table;
 
@@ -67,14 +66,13 @@ SPHERULE_API int spherule_attention_forward(const spherule_arc_table *, const sp
                                             const spherule_strided *v, const spherule_strided *out,
                                             void *lse);
 
-// grad_lse may be null. `transpose` is the same relation seen from the keys.
-SPHERULE_API int spherule_attention_backward(const spherule_arc_table *,
-                                             const spherule_arc_table *transpose,
-                                             const spherule_problem *, const spherule_strided *q,
-                                             const spherule_strided *k, const spherule_strided *v,
-                                             const spherule_strided *out, const void *lse,
-                                             const spherule_strided *grad_out, const void *grad_lse,
-                                             const spherule_strided *dq, const spherule_strided *dk,
+// grad_lse may be null.
+SPHERULE_API int spherule_attention_backward(const spherule_arc_table *, const spherule_problem *,
+                                             const spherule_strided *q, const spherule_strided *k,
+                                             const spherule_strided *v, const spherule_strided *out,
+                                             const void *lse, const spherule_strided *grad_out,
+                                             const void *grad_lse, const spherule_strided *dq,
+                                             const spherule_strided *dk,
                                              const spherule_strided *dv);
 
 SPHERULE_API int spherule_abi(void);

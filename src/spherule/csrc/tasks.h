@@ -37,9 +37,61 @@ struct Plan {
     }
 };
 
+// Neighboring rings of queries, and the keys within their reach, whose gradients they have a part
+// in.
+struct Band {
+    int64_t first, last;  // rings
+    int64_t begin, end;   // keys
+    int64_t slab;         // where the band's own sums for these keys begin
+    int64_t size() const { return end - begin; }
+};
+
+// All bands. Their number follows from the table alone, so that sums of slabs do too.
+struct Bands {
+    Buffer<Band> bands;
+    Buffer<int64_t> order;  // heaviest rings first
+    int64_t n = 0, points = 0;
+    explicit Bands(const spherule_arc_table &table)
+        : bands(table.query.rings), order(table.query.rings) {
+        if (!ok())
+            return;
+        const int64_t rings = table.query.rings;
+        int64_t reach = 1;
+        for (int64_t r = 0; r < rings; r++)
+            reach = max(reach, table.pairs[r + 1] - table.pairs[r]);
+        // As wide as their reach, slabs take twice the memory of the keys; but threads want tasks.
+        const int64_t width = min(reach, (rings + 7) / 8);
+        for (int64_t r = 0; r < rings; r += width) {
+            Band band = {r, min(r + width, rings), INT64_MAX, 0, points};
+            for (int64_t i = band.first; i < band.last; i++) {
+                const int64_t s0 = table.first[i], s1 = s0 + table.pairs[i + 1] - table.pairs[i];
+                if (s0 == s1)
+                    continue;
+                band.begin = min(band.begin, table.key.ringstart[s0]);
+                band.end = max(band.end, table.key.ringstart[s1 - 1] + table.key.nphi[s1 - 1]);
+            }
+            band.begin = min(band.begin, band.end);
+            points += band.size();
+            bands.data[n++] = band;
+        }
+        int64_t placed = 0;
+        for (int64_t o = 0; o < rings + n; o++) {
+            // Whatever order the table has, every band has its turn.
+            const int64_t b = o < rings ? table.order[o] / width : o - rings;
+            bool seen = false;
+            for (int64_t i = 0; i < placed; i++)
+                seen |= order.data[i] == b;
+            if (!seen)
+                order.data[placed++] = b;
+        }
+    }
+    bool ok() const { return bands.data && order.data; }
+};
+
 // A few heads of one batch, which share a walk.
 struct Heads {
     int64_t batch, first, count;
+    int64_t slab;  // the first one's among the slabs
 };
 
 // Heads that share a walk.
@@ -47,23 +99,35 @@ INLINE int64_t group_size(const spherule_problem &p) {
     return max(int64_t(1), min(min(p.heads, int64_t(GROUP)), 256 / (p.dim + p.value_dim)));
 }
 
-// A thread's memory: scores of a block, what belongs to the rows of a list, gradients of a task's
-// keys and values.
+// A thread's memory: lists and scores of a block.
 template <class T> struct Workspace {
     Walk<T> walk;
-    T s[SCORES], ds[SCORES], lse[REGION], delta[REGION];
-    Buffer<T> dk, dv;
-    Workspace(const spherule_problem &p, int64_t k_width, int64_t v_width)
-        : dk(group_size(p) * TILE * k_width), dv(group_size(p) * TILE * v_width) {}
-    bool ok() const { return dk.data && dv.data; }
+    T s[SCORES], ds[SCORES];
 };
 
-// f(matrix, first point, points) for pieces of all matrices. To be called by all threads of a team,
-// as those below.
-template <class F> void for_pieces(const spherule_problem &p, int64_t points, const F &f) {
+// All groups of heads, and runs of them, one after the other, that have slabs at a time: as few as
+// keep the threads at work, since slabs are larger than all else.
+struct Groups {
+    int64_t heads, size, each, n, run;  // size: heads of a group; each: groups of a batch
+    Groups(const spherule_problem &p, int64_t tasks)
+        : heads(p.heads), size(group_size(p)), each((p.heads + size - 1) / size), n(p.batch * each),
+          run(min(n, 1 + 4 * p.threads / max(tasks, int64_t(1)))) {}
+    int64_t matrix(int64_t g) const { return g / each * heads + g % each * size; }
+    Heads operator()(int64_t g) const {
+        const int64_t first = g % each * size;
+        return {g / each, first, min(size, heads - first), g % run * size};
+    }
+    int64_t slab(int64_t m) const {
+        return (m / heads * each + m % heads / size) % run * size + m % heads % size;
+    }
+};
+
+// f(matrix, first point, points) for pieces of some matrices. To be called by all threads of a
+// team, as those below.
+template <class F> void for_pieces(int64_t begin, int64_t end, int64_t points, const F &f) {
     const int64_t piece = 256, pieces = (points + piece - 1) / piece;
 #pragma omp for schedule(static)
-    for (int64_t n = 0; n < p.batch * p.heads * pieces; n++) {
+    for (int64_t n = begin * pieces; n < end * pieces; n++) {
         const int64_t first = n % pieces * piece;
         f(n / pieces, first, int(min(piece, points - first)));
     }
@@ -76,7 +140,7 @@ INLINE Matrix matrix_of(const spherule_problem &p, const spherule_strided *t, in
 template <class T>
 void pack(const spherule_problem &p, const spherule_strided *t, const Packed<T> &rows,
           double factor = 1) {
-    for_pieces(p, rows.points, [&](int64_t m, int64_t first, int n) {
+    for_pieces(0, rows.matrices, rows.points, [&](int64_t m, int64_t first, int n) {
         with_type(p.dtype, T(), [&](auto s) {
             pack_as<decltype(s)>(matrix_of(p, t, m, rows.dim), first, n, T(factor),
                                  rows.row(m, first), rows.width);
@@ -86,10 +150,34 @@ void pack(const spherule_problem &p, const spherule_strided *t, const Packed<T> 
 
 template <class T>
 void unpack(const spherule_problem &p, const spherule_strided *t, const Packed<T> &rows) {
-    for_pieces(p, rows.points, [&](int64_t m, int64_t first, int n) {
+    for_pieces(0, rows.matrices, rows.points, [&](int64_t m, int64_t first, int n) {
         with_type(p.dtype, T(), [&](auto s) {
             unpack_as<decltype(s)>(matrix_of(p, t, m, rows.dim), first, n, rows.row(m, first),
                                    rows.width);
+        });
+    });
+}
+
+// The sums of all slabs of matrices begin to end, times factor; `rows` has room for them.
+template <class T>
+void unpack_sums(const spherule_problem &p, const spherule_strided *t, const Groups &groups,
+                 int64_t begin, int64_t end, const Bands &bands, const Packed<T> &slabs, T factor,
+                 const Packed<T> &rows) {
+    for_pieces(begin, end, rows.points, [&](int64_t m, int64_t first, int n) {
+        T *sums = rows.row(m, first);
+        memset(sums, 0, size_t(n * rows.width) * sizeof(T));
+        for (int64_t b = 0; b < bands.n; b++) {
+            const Band &band = bands.bands.data[b];
+            const int64_t from = max(first, band.begin), to = min(first + n, band.end);
+            if (from >= to)
+                continue;
+            const T *part = slabs.row(groups.slab(m), band.slab + from - band.begin);
+            T *sum = rows.row(m, from);
+            for (int64_t c = 0; c < (to - from) * rows.width; c++)
+                sum[c] += part[c] * factor;
+        }
+        with_type(p.dtype, T(), [&](auto s) {
+            unpack_as<decltype(s)>(matrix_of(p, t, m, rows.dim), first, n, sums, rows.width);
         });
     });
 }
@@ -98,7 +186,7 @@ void unpack(const spherule_problem &p, const spherule_strided *t, const Packed<T
 template <class T>
 void row_dots(const spherule_problem &p, const spherule_strided *a, const spherule_strided *b,
               const T *less, T *dots) {
-    for_pieces(p, p.queries, [&](int64_t m, int64_t first, int n) {
+    for_pieces(0, p.batch * p.heads, p.queries, [&](int64_t m, int64_t first, int n) {
         T *d = dots + m * p.queries + first;
         with_type(p.dtype, T(), [&](auto s) {
             row_dots_as<decltype(s)>(matrix_of(p, a, m, int(p.value_dim)),
@@ -109,18 +197,12 @@ void row_dots(const spherule_problem &p, const spherule_strided *a, const spheru
     });
 }
 
-// body(span, heads) for every piece of every ring and every group of heads; a thread that failed
-// leaves its share
+// body(a number below `tasks`, heads) for groups begin to end
 template <class Body>
-void for_tasks(const Plan &plan, const spherule_problem &p, int failed, const Body &body) {
-    const int64_t group = group_size(p), groups = (p.heads + group - 1) / group;
+void for_tasks(const Groups &groups, int64_t begin, int64_t end, int64_t tasks, const Body &body) {
 #pragma omp for schedule(dynamic)
-    for (int64_t n = 0; n < p.batch * groups * plan.n; n++) {
-        if (failed)
-            continue;
-        const int64_t g = n / plan.n, first = g % groups * group;
-        body(plan.spans.data[n % plan.n], Heads{g / groups, first, min(group, p.heads - first)});
-    }
+    for (int64_t n = begin * tasks; n < end * tasks; n++)
+        body(n % tasks, groups(n / tasks));
 }
 
 template <int N> struct Size {

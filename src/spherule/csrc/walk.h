@@ -1,6 +1,5 @@
 // The walk over a neighborhood: for blocks of neighboring points of one ring (the centers), lists
-// of the rows of the other side that belong to them. Named from the queries' side; the backward
-// walks the transpose.
+// of the rows of the other side that belong to them.
 #pragma once
 #include "powers.h"
 #include "simd.h"
@@ -97,9 +96,7 @@ template <class T> class Walk {
     static constexpr double log2e = 1.4426950408889634074;
 
     double row_bias(int64_t s) const {
-        const double key = table.key_log_weight ? table.key_log_weight[s] : 0;
-        const double query = table.query_log_weight ? table.query_log_weight[ring] : 0;
-        return (key + query) * log2e;
+        return table.key_log_weight ? table.key_log_weight[s] * log2e : 0;
     }
 
     bool whole(int64_t s, int64_t pair) const {

@@ -50,7 +50,6 @@ def backward(
     native.call(
         "spherule_attention_backward",
         arc_table(neighborhood),
-        arc_table(neighborhood.transpose),
         Problem.of(q, k, v, scale, key_mask),
         *(Strided.of(x) for x in (q, k, v, out)),
         lse.data_ptr(),
@@ -86,7 +85,7 @@ class ArcTable(Structure):
         ("key", Rings),
         *((name, c_void_p) for name in ("first", "pairs", "shift", "reach", "inner")),
         *((name, c_void_p) for name in ("column_start", "column_count", "order")),
-        *((name, c_void_p) for name in ("query_log_weight", "key_log_weight")),
+        ("key_log_weight", c_void_p),
         ("cutoff", c_double),
         ("edge_width", c_double),
     )
@@ -98,8 +97,7 @@ class ArcTable(Structure):
 def arc_table(neighborhood: Neighborhood) -> ArcTable:
     table, logw = neighborhood.table, neighborhood.ring_log_weights
     arrays: list[NDArray | None] = [table.first, table.pairs, table.shift, table.reach]
-    arrays += [table.inner, *(table.columns or (None, None)), table.order]
-    arrays += [logw, None] if neighborhood.transposed else [None, logw]
+    arrays += [table.inner, *(table.columns or (None, None)), table.order, logw]
     assert all(a is None or (a.dtype.itemsize == 8 and a.flags.c_contiguous) for a in arrays)
     struct = ArcTable(
         Rings.of(table.query),
