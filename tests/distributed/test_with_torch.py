@@ -1,6 +1,7 @@
 """Models on shards under what else torch does with modules."""
 
 import pytest
+import torch
 
 from tests.distributed.pool import Failed, Pool
 from tests.distributed.programs import compiled_error, fully_sharded_errors, unlike
@@ -21,6 +22,10 @@ def test_compiled_models_are_the_same_and_exchange_as_often(
         assert 0 < compiled == plain
 
 
+@pytest.mark.skipif(
+    torch.__version__.startswith("2.6."),
+    reason="fully_shard of torch 2.6 needs streams, which CPUs lack",
+)
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_weights_that_are_sharded_too_have_the_gradients_of_the_whole(
     pool: Pool, ranks: int

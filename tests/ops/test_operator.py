@@ -14,10 +14,10 @@ x = torch.randn(1, 3, 8, 16)
 with torch.inference_mode():
     model(x)
 model(x).sum().backward()
-print([name for name in ("torch._dynamo", "sympy") if name in sys.modules])
+print("torch._dynamo" in sys.modules)
 """
 
 
 def test_a_model_runs_forward_and_backward_without_the_compiler() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
-    assert done.stdout == "[]\n", done.stderr
+    assert done.stdout == "False\n", done.stderr
