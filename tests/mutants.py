@@ -96,6 +96,7 @@ NATIVE = {
     "legendre": ["ops/test_legendre", "ops/test_sht"],
     "norm": ["ops/test_norm"],
     "pointwise": ["ops/test_pointwise"],
+    "ring_spectra": ["ops/test_sht"],
     "library": ["native/test_library"],
 }
 FILES = 8  # of tests for a mutant
