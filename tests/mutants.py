@@ -100,6 +100,7 @@ NATIVE = {
     "legendre": ["ops/test_legendre", "ops/test_sht"],
     "norm": ["ops/test_norm"],
     "pointwise": ["ops/test_pointwise"],
+    "ring_spectra": ["ops/test_sht"],
     "library": ["native/test_library", "ops/test_arguments", "ops/test_legendre", "ops/test_disco"],
 }
 FILES = 14  # of tests for a mutant

@@ -3,6 +3,7 @@
 #include "legendre.h"
 #include "norm.h"
 #include "pointwise.h"
+#include "ring_spectra.h"
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -222,6 +223,68 @@ void legendre(int64_t fields, int64_t lmax, int64_t pairs) {
     expect(spherule_legendre_synthesis(&s, c.data(), f.data()) == SPHERULE_BAD_TABLE, "bad order");
 }
 
+// Folded orders beside the sum over them, and what is unfolded as its transpose
+void ring_spectra(int64_t fields, int64_t rings, int64_t orders) {
+    std::vector<int64_t> nphi(rings), stride(rings);
+    std::vector<Doubles> half(rings);
+    std::vector<void *> places(rings);
+    for (int64_t r = 0; r < rings; r++) {
+        nphi[r] = 1 + rand() % 12, stride[r] = nphi[r] / 2 + 1 + rand() % 2;
+        half[r].assign(2 * stride[r] * fields, NAN), places[r] = half[r].data();
+    }
+    const auto f = noise<double>(fields * rings * orders * 2);
+    auto phases = noise<double>(rings * orders * 2);
+    const spherule_ring_spectra s = {fields,
+                                     rings,
+                                     orders,
+                                     nphi.data(),
+                                     places.data(),
+                                     stride.data(),
+                                     rand() % 2 ? phases.data() : nullptr,
+                                     rand() % 2,
+                                     SPHERULE_FLOAT64,
+                                     1 + rand() % 3};
+    int status = spherule_fold(&s, f.data());
+    bool right = true;
+    for (int64_t n = 0; n < fields * rings; n++) {
+        const int64_t r = n % rings, points = nphi[r];
+        const double *h = half[r].data() + 2 * stride[r] * (n / rings);
+        for (int64_t i = 0; i < points; i++) {
+            const double angle = 2 * M_PI * double(i) / double(points);
+            double expected = 0, made = 0;
+            for (int64_t m = 0; m < orders; m++) {
+                const double *c = f.data() + 2 * (n * orders + m),
+                             *p = phases.data() + 2 * (r * orders + m);
+                const double re = s.phases ? c[0] * p[0] - c[1] * p[1] : c[0],
+                             im = s.phases ? c[0] * p[1] + c[1] * p[0] : c[1];
+                expected +=
+                    (re * std::cos(m * angle) - im * std::sin(m * angle)) * (m && s.both ? 2 : 1);
+            }
+            for (int64_t k = 0; k <= points / 2; k++)
+                made += (h[2 * k] * std::cos(k * angle) - h[2 * k + 1] * std::sin(k * angle)) *
+                        (k && 2 * k != points ? 2 : 1);
+            right &= std::abs(made - expected) < 1e-11;
+        }
+    }
+    expect(right && !status, "fold");
+    // The half spectrum of an impulse at the first point
+    for (auto &h : half)
+        for (size_t i = 0; i < h.size(); i++)
+            h[i] = i % 2 ? 0 : 1;
+    Doubles back(f.size(), NAN);
+    status = spherule_unfold(&s, back.data());
+    right = true;
+    for (int64_t n = 0; n < fields * rings * orders; n++) {
+        const int64_t m = n % orders, twice = m && s.both ? 2 : 1;
+        const double *p = phases.data() + 2 * (n % (rings * orders));
+        right &= std::abs(back[2 * n] - (m && s.phases ? p[0] : 1) * twice) < 1e-12;
+        right &= std::abs(back[2 * n + 1] + (m && s.phases ? p[1] : 0) * twice) < 1e-12;
+    }
+    expect(right && !status, "unfold");
+    nphi[0] = 0;
+    expect(spherule_fold(&s, f.data()) == SPHERULE_BAD_TABLE, "no points");
+}
+
 template <class T> void shapes() {
     for (int64_t points : {1, 5, 31, 128, 130, 300})
         for (int64_t in : {1, 3, 6, 17})
@@ -293,6 +356,10 @@ int sanitize_pointwise() {
     for (int64_t lmax : {0, 1, 7, 63, 64, 65, 150})
         for (int64_t pairs : {1, 2, 9, 40})
             legendre(1 + rand() % 10, lmax, pairs);
-    printf("maps over channels, norms, Legendre transforms: %d runs, %d failed\n", runs, failures);
+    for (int64_t orders : {0, 1, 2, 5, 13, 40})
+        for (int64_t rings : {1, 2, 9})
+            ring_spectra(1 + rand() % 3, rings, orders);
+    printf("maps over channels, norms, Legendre transforms, ring spectra: %d runs, %d failed\n",
+           runs, failures);
     return failures;
 }

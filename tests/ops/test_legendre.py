@@ -52,6 +52,32 @@ def test_all_four_maps_are_those_of_the_tables(name: str, basis: Basis, monkeypa
         torch.testing.assert_close(made, by_table, rtol=0, atol=1e-12 * scale.item())
 
 
+@pytest.mark.parametrize("name", ["H64", "O48", "N48", "gauss:96x192", "clenshaw_curtis:97x192"])
+def test_rings_that_mirror_each_other_are_pairs_though_their_angles_are_rounded(name: str) -> None:
+    grid = Grid.from_name(name)
+    rings = legendre.rings_of(grid)
+    assert rings.y.size == (grid.nrings + 1) // 2
+    together = np.sort(np.concatenate([rings.north, rings.south]))
+    assert (together[together >= 0] == np.arange(grid.nrings)).all()
+
+
+def test_rings_next_to_the_equator_keep_their_digits(on_the_fly) -> None:
+    """P_lm of degree 1000 beside the recurrence in long double."""
+    lmax, theta = 1000, np.pi / 2 - np.array([1.2, 0.3, 0.01, 1e-3, 3e-4])
+    rings = legendre.Rings.of(theta)
+    for m in (0, 1, 40, 700):
+        x, a = np.cos(theta.astype(np.longdouble)), np.longdouble(0)
+        before, p = 0 * x, legendre._start(lmax)[m] * np.sin(theta.astype(np.longdouble)) ** m
+        for n in range(m + 1, lmax + 1):
+            n2, last = np.longdouble(n) ** 2, a
+            a = np.sqrt((n2 - m * m) / (4 * n2 - 1))
+            before, p = p, (x * p - last * before) / a
+        coeffs = torch.zeros(lmax + 1, 1, dtype=torch.complex128)
+        coeffs[lmax] = 1
+        made = legendre.to_rings(coeffs, rings, (m,)).real.numpy()[:, 0]
+        assert np.abs(made - p).max() < 3e-13
+
+
 def test_some_orders_are_those_columns_of_all(on_the_fly) -> None:
     orders = (7, 0, 3)
     for grid in (Grid.gauss(10, 20), Grid.clenshaw_curtis(10, 20)):

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spherule import Grid, ops
+from spherule.ops import ring_spectra
 from spherule.ops.sht import to_orders, to_points
 from tests.oracles import REGULAR, SMALL_GRIDS, ducc_synthesis, packed, random_coeffs
 
@@ -151,6 +152,24 @@ def test_gradients(name: str) -> None:
     coeffs = random_coeffs(3, 2).requires_grad_()
     assert torch.autograd.gradcheck(lambda u: ops.sht(u, grid, min(3, grid.lmax)), (u,))
     assert torch.autograd.gradcheck(lambda c: ops.isht(c, grid), (coeffs,))
+
+
+@pytest.mark.parametrize("name", ["H4", "O6", "N32"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_rings_folded_by_the_library_are_those_folded_one_by_one(name, dtype, monkeypatch) -> None:
+    """Fields that start anywhere in memory, all orders from none to many times around."""
+    grid = Grid.from_name(name)
+    for mmax in (0, 3, 17, 90):
+        u = torch.randn(3, 2, *grid.shape, dtype=dtype)[1:]
+        orders = to_orders(u, grid, mmax).conj()[:, 1:]
+        made = [(to_orders(u, grid, mmax), to_points(orders, grid))]
+        with monkeypatch.context() as patch:
+            patch.setattr(ring_spectra, "preferred", lambda *_: False)
+            made.append((to_orders(u, grid, mmax), to_points(orders, grid)))
+        for ours, expected in zip(*made, strict=True):
+            scale = expected.abs().max()
+            tolerance = 1e-5 if dtype == torch.float32 else 1e-13
+            torch.testing.assert_close(ours, expected, rtol=0, atol=tolerance * scale.item())
 
 
 def test_data_of_any_strides() -> None:

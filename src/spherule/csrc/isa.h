@@ -4,6 +4,7 @@
 #include "legendre.h"
 #include "norm.h"
 #include "pointwise.h"
+#include "ring_spectra.h"
 #include "spherule.h"
 
 #define SPHERULE_JOIN_(a, b) a##_##b
@@ -42,9 +43,15 @@ struct PointwiseKernels {
     decltype(&spherule_mlp_backward) mlp_backward;
 };
 
+struct RingSpectraKernels {
+    decltype(&spherule_fold) fold;
+    decltype(&spherule_unfold) unfold;
+};
+
 #define SPHERULE_KERNELS(isa)                                                                      \
     extern const AttentionKernels SPHERULE_JOIN(attention, isa);                                   \
     extern const DiscoKernels SPHERULE_JOIN(disco, isa);                                           \
     extern const LegendreKernels SPHERULE_JOIN(legendre, isa);                                     \
     extern const NormKernels SPHERULE_JOIN(norm, isa);                                             \
-    extern const PointwiseKernels SPHERULE_JOIN(pointwise, isa)
+    extern const PointwiseKernels SPHERULE_JOIN(pointwise, isa);                                   \
+    extern const RingSpectraKernels SPHERULE_JOIN(ring_spectra, isa)

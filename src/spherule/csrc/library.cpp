@@ -18,18 +18,21 @@ struct Kernels {
     const LegendreKernels &legendre;
     const NormKernels &norm;
     const PointwiseKernels &pointwise;
+    const RingSpectraKernels &ring_spectra;
 };
 
 Kernels choose() {
 #ifdef SPHERULE_X86
     __builtin_cpu_init();
     if (__builtin_cpu_supports("x86-64-v4"))
-        return {"x86-64-v4", attention_v4, disco_v4, legendre_v4, norm_v4, pointwise_v4};
+        return {"x86-64-v4", attention_v4, disco_v4,       legendre_v4,
+                norm_v4,     pointwise_v4, ring_spectra_v4};
     if (__builtin_cpu_supports("x86-64-v3"))
-        return {"x86-64-v3", attention_v3, disco_v3, legendre_v3, norm_v3, pointwise_v3};
+        return {"x86-64-v3", attention_v3, disco_v3,       legendre_v3,
+                norm_v3,     pointwise_v3, ring_spectra_v3};
 #endif
-    return {"baseline",        attention_baseline, disco_baseline,
-            legendre_baseline, norm_baseline,      pointwise_baseline};
+    return {"baseline",    attention_baseline, disco_baseline,       legendre_baseline,
+            norm_baseline, pointwise_baseline, ring_spectra_baseline};
 }
 
 const Kernels kernels = choose();
@@ -39,7 +42,8 @@ int checked_depthwise(const spherule_shifts &s, const spherule_fields &f) {
     return s.hat ? checked(s, f) : SPHERULE_BAD_TABLE;
 }
 
-int checked(const spherule_legendre &s) {
+// Sizes, then tables
+template <class S> int checked_table(const S &s) {
     return !valid_sizes(s) ? SPHERULE_BAD_SIZES : !valid(s) ? SPHERULE_BAD_TABLE : SPHERULE_OK;
 }
 
@@ -169,11 +173,21 @@ int spherule_standardize_backward(const spherule_pointwise *p, const spherule_ch
 }
 
 int spherule_legendre_synthesis(const spherule_legendre *s, const void *coeffs, void *spectra) {
-    const int status = checked(*s);
+    const int status = checked_table(*s);
     return status ? status : kernels.legendre.synthesis(s, coeffs, spectra);
 }
 
 int spherule_legendre_analysis(const spherule_legendre *s, const void *spectra, void *coeffs) {
-    const int status = checked(*s);
+    const int status = checked_table(*s);
     return status ? status : kernels.legendre.analysis(s, spectra, coeffs);
+}
+
+int spherule_fold(const spherule_ring_spectra *s, const void *orders) {
+    const int status = checked_table(*s);
+    return status ? status : kernels.ring_spectra.fold(s, orders);
+}
+
+int spherule_unfold(const spherule_ring_spectra *s, void *orders) {
+    const int status = checked_table(*s);
+    return status ? status : kernels.ring_spectra.unfold(s, orders);
 }

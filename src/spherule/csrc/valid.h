@@ -3,6 +3,7 @@
 #pragma once
 #include "legendre.h"
 #include "pointwise.h"
+#include "ring_spectra.h"
 #include "spherule.h"
 
 namespace {
@@ -96,10 +97,23 @@ inline bool valid_sizes(const spherule_legendre &s) {
 
 inline bool valid(const spherule_legendre &s) {
     for (int64_t i = 0; i < s.pairs; i++)
-        if (!within(-1, s.north[i], s.rings - 1) || !within(-1, s.south[i], s.rings - 1))
+        if (!within(-1, s.north[i], s.rings - 1) || !within(-1, s.south[i], s.rings - 1) ||
+            !(s.y[i] >= (i ? s.y[i - 1] : 0)))
             return false;
     for (int64_t i = 0; i < s.orders; i++)
         if (!within(0, s.order[i], s.lmax))
+            return false;
+    return true;
+}
+
+inline bool valid_sizes(const spherule_ring_spectra &s) {
+    return within(0, s.fields, MOST) && within(0, s.rings, MOST) && within(0, s.orders, MOST) &&
+           within(SPHERULE_FLOAT32, s.dtype, SPHERULE_FLOAT64) && within(1, s.threads, THREADS);
+}
+
+inline bool valid(const spherule_ring_spectra &s) {
+    for (int64_t i = 0; i < s.rings; i++)
+        if (!within(1, s.nphi[i], MOST) || !s.half[i] || s.stride[i] < s.nphi[i] / 2 + 1)
             return false;
     return true;
 }

@@ -136,12 +136,18 @@ def _continued(grid: Grid, lmax: int, dtype: torch.dtype) -> _Continued | None:
 
 
 def _contract(table: Tensor, x: Tensor) -> Tensor:
-    """sum over j of table[m, i, j] x[..., j, m], as one real batched product over the orders."""
-    batch = x.shape[:-2]
-    flat = x.reshape(batch.numel(), *x.shape[-2:]).permute(2, 1, 0)
-    product = torch.bmm(table, torch.view_as_real(flat.resolve_conj()).flatten(-2))
-    result = torch.view_as_complex(product.unflatten(-1, (batch.numel(), 2)))
-    return result.permute(2, 1, 0).unflatten(0, batch) if batch else result.permute(2, 1, 0)[0]
+    """sum over j of table[m, i, j] x[..., j, m], as one real batched product over the orders.
+
+    Orders go to the front and back again as transposes of matrices of real numbers: torch copies
+    these in tiles, other permutations number by number.
+    """
+    *batch, rows, orders = x.shape
+    size, out = x.shape[:-2].numel(), table.shape[-2]
+    pairs = torch.view_as_real(x.resolve_conj().reshape(size * rows, orders)).flatten(-2)
+    columns = pairs.mT.contiguous().reshape(orders, 2 * size, rows)
+    product = torch.bmm(columns, table.mT).reshape(2 * orders, size * out)
+    result = product.mT.contiguous().reshape(*batch, out, orders, 2)
+    return torch.view_as_complex(result)
 
 
 @table(maxsize=24)

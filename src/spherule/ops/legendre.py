@@ -40,14 +40,15 @@ class Rings(NamedTuple):
         theta = np.asarray(theta, dtype=np.float64)
         is_south = theta > np.pi / 2
         above = np.where(is_south, np.pi - theta, theta)
-        order = np.lexsort((is_south, above))
         pairs: list[tuple[float, int, int]] = []
-        for ring in order:
+        for ring in np.argsort(above, kind="stable"):
             angle, north, south = pairs[-1] if pairs else (-1.0, 0, 0)
-            if is_south[ring] and south < 0 and abs(above[ring] - angle) <= 4e-16:
-                pairs[-1] = (angle, north, int(ring))
-            else:
+            # Of halves that differ in the last bit, either may come first. Near the pole the
+            # northern one knows its angle better.
+            if abs(above[ring] - angle) > 1e-15 or (south if is_south[ring] else north) >= 0:
                 pairs.append((above[ring], *((-1, ring) if is_south[ring] else (ring, -1))))
+            else:
+                pairs[-1] = (angle, north, ring) if is_south[ring] else (above[ring], ring, south)
         angles, norths, souths = (np.array(column) for column in zip(*pairs, strict=True))
         with np.errstate(divide="ignore"):
             log2_sin = np.log2(np.sin(angles))
