@@ -226,6 +226,8 @@ def test_layers_of_transforms_refuse_what_is_missing_and_what_does_not_fit() -> 
     grid = Grid.gauss(8, 16)
     x = torch.randn(2, 8, 16)
     assert SHT(grid)(x).shape == (2, 8, 8)
+    for dtype, wanted in ((torch.float64, torch.complex128), (torch.bfloat16, torch.complex64)):
+        assert SHT(grid)(x.to(dtype)).dtype == wanted
     assert SHT(grid, 3).on(Grid.gauss(12, 24)).grid == Grid.gauss(12, 24)
     x[0, 1, 2] = torch.nan
     with pytest.raises(ValueError, match="SHT: x has 1 missing values"):

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad, gradcheck, gradgradcheck
 
-from spherule.ops import pointwise
+from spherule.ops import norm, pointwise
 from spherule.ops.pointwise import reference
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own
@@ -201,3 +201,20 @@ def test_sixteen_bits_and_autocast_are_torchs_own(calls) -> None:
     with torch.autocast("cpu", torch.bfloat16):
         assert pointwise.mlp(**wide).dtype == torch.bfloat16
     assert not calls
+
+
+def test_compilers_are_told_the_right_shapes() -> None:
+    def told(op: object, *arguments: object) -> None:
+        torch.library.opcheck(op.overload, arguments, test_utils=("test_schema", "test_faketensor"))
+
+    plain = {name: t.detach() for name, t in inputs((2, 7, 3, 5, 4)).items()}
+    x, first, bias = plain["x"], plain["first"], plain["bias"]
+    told(pointwise._linear, x, first, bias, [2, 3])
+    told(pointwise._linear_backward, x, first, [torch.randn(2, 5, 7).to(x)], [True, False, True])
+    told(pointwise._mlp, *plain.values())
+    told(pointwise._mlp_backward, *plain.values(), torch.randn(2, 4, 7).to(x))
+    weights, channel = torch.rand(7).to(x), torch.randn(2, 3).to(x)
+    told(norm._moments, x, weights)
+    told(norm._moments_backward, x, weights, channel, channel, channel)
+    told(norm._standardize, x, channel, channel, channel)
+    told(norm._standardize_backward, x, channel, channel, x)

@@ -1,6 +1,7 @@
 """Models for others. The Hub's API by the stand-in of tests/models/test_hub.py."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,11 +18,13 @@ def test_card_says_what_the_run_reached_and_how(
 ) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", StandIn(tmp_path))
     run = Run.open(finished)
+    run = replace(run, config=replace(run.config, title="S² of a test"))
     address = publish(run, "hf://someone/water", log=silent)
     card = (tmp_path / "someone/water" / COMMIT / "README.md").read_text()
     mean = evaluate(run, log=silent)["test"]["l2"]["mean"]
     assert f"| {mean:.4g} ± " in card
     assert '"recipe": "swe/test"' in card
+    assert '"title": "S² of a test"' in card
     assert from_pretrained(address).config == run.model.config
 
 

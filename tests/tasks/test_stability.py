@@ -130,3 +130,8 @@ def test_the_recipe_for_stable_forecasts_has_all_of_it() -> None:
     assert config.training.ema > 0
     small = recipes.get("swe/spectral-transformer-local-stable:small")
     assert small.model.bandlimit == 21
+
+
+@pytest.mark.parametrize(("weights", "leads"), [((1.0,), 1), ((0.5, 0.5), 2), ((0.0, 0, 1), 4)])
+def test_each_weight_stands_for_twice_as_many_leads_as_the_last(weights, leads: int) -> None:
+    assert replace(TINY.task, unroll=weights).most_leads == leads
