@@ -23,7 +23,7 @@ def environment(code: str, **variables: str) -> str:
     ("code", "variables", "expected"),
     [
         ("", {}, "None False"),
-        ("sys.argv = ['spherule', '--version']; spherule.cli.main();", {}, "10000 False"),
+        ("sys.argv = ['spherule', '--version']; spherule.cli.main();", {}, "1000 False"),
         ("spherule.cli.spin_briefly();", {"OMP_WAIT_POLICY": "passive"}, "None False"),
         ("spherule.cli.spin_briefly();", {"GOMP_SPINCOUNT": "7"}, "7 False"),
         ("import torch; spherule.cli.spin_briefly();", {}, "None True"),

@@ -3,9 +3,9 @@
 import os
 import sys
 
-_SPINS = 10_000
-"""Turns of libgomp's waiting loop, some tenths of a millisecond: longer than what lies between two
-operators, far shorter than what another program takes of a core."""
+_SPINS = 1_000
+"""Turns of libgomp's waiting loop, some hundredths of a millisecond: longer than what lies between
+two loops of an operator, far shorter than what another program takes of a core."""
 
 _CHOSEN = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
 

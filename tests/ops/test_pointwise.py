@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad, gradcheck, gradgradcheck
 
-from spherule.ops import norm, pointwise
+from spherule.ops import norm, pointwise, served
 from spherule.ops.pointwise import reference
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own
@@ -194,13 +194,25 @@ def test_compiled_programs_call_the_library_and_exported_ones_do_not(
     torch.testing.assert_close(exported.module()(x), module(x))
 
 
-def test_sixteen_bits_and_autocast_are_torchs_own(calls) -> None:
-    given = {name: t.detach().bfloat16() for name, t in inputs(SHAPES[2]).items()}
-    torch.testing.assert_close(pointwise.mlp(**given), reference.mlp(**given))
-    wide = {name: t.detach().float() for name, t in inputs(SHAPES[2]).items()}
-    with torch.autocast("cpu", torch.bfloat16):
-        assert pointwise.mlp(**wide).dtype == torch.bfloat16
-    assert not calls
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("has", [False, True])
+def test_sixteen_bits_are_torchs_own_where_the_cpu_has_their_products(
+    has: bool, dtype: torch.dtype, calls, monkeypatch
+) -> None:
+    monkeypatch.setattr(served, "_has_products", lambda bfloat16: has)
+    given = {name: t.detach().to(dtype) for name, t in inputs(SHAPES[2]).items()}
+    wide = {name: t.detach().float().requires_grad_() for name, t in given.items()}
+    wanted = reference.mlp(**{name: t.detach() for name, t in wide.items()})
+    with torch.autocast("cpu", dtype):
+        under = pointwise.mlp(**wide)
+    for found in (pointwise.mlp(**given), under):
+        assert found.dtype == dtype
+        assert (found.float() - wanted).norm() < 0.02 * wanted.norm()
+    first, second = pointwise.split_linear(given["x"], given["first"], given["bias"], [12, 8])
+    assert first.dtype == second.dtype == dtype
+    assert bool(calls) is not has
+    under.float().sum().backward()
+    assert all(t.grad.dtype == torch.float32 for t in wide.values())
 
 
 def test_compilers_are_told_the_right_shapes() -> None:

@@ -1,8 +1,8 @@
 """Which calls the native library may take, and what becomes of gradients of gradients.
 
-It serves CPU tensors of 32 and 64 bits. All else is the reference: other devices, 16 bits, exported
-programs (which then hold nothing of ours), functional transforms, forward mode, and gradients of
-gradients.
+It serves CPU tensors of 32 and 64 bits, and products of 16 bits where the CPU has none of its own.
+All else is the reference: other devices, 16 bits, exported programs (which then hold nothing of
+ours), functional transforms, forward mode, and gradients of gradients.
 """
 
 from collections.abc import Callable
@@ -25,6 +25,26 @@ def served(x: Tensor, *others: Tensor | None) -> bool:
     return x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64) and _there()
 
 
+def widened(x: Tensor) -> torch.dtype | None:
+    """The 16-bit dtype in which a product is asked for on a CPU that has no such products: torch
+    would emulate them, 25 times as slow as in 32 bits. None in all other cases.
+    """
+    if x.device.type != "cpu" or x.dtype == torch.float64 or _exporting():
+        return None
+    dtype = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else x.dtype
+    short = dtype in (torch.bfloat16, torch.float16)
+    return dtype if short and not _has_products(dtype == torch.bfloat16) else None
+
+
+def _has_products(bfloat16: bool) -> bool:
+    if not torch.backends.mkldnn.is_available():
+        return True  # nobody knows
+    known = torch.ops.mkldnn
+    return bool(
+        known._is_mkldnn_bf16_supported() if bfloat16 else known._is_mkldnn_fp16_supported()
+    )
+
+
 def _there() -> bool:
     return native.load()[0] is not None
 
@@ -32,6 +52,7 @@ def _there() -> bool:
 # As torch.compiler.assume_constant_result says it, without the seconds that its import of the
 # compiler takes.
 _there._dynamo_marked_constant = True  # type: ignore[attr-defined]
+_has_products._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 # Before torch 2.7 nobody tells exported programs from compiled ones.

@@ -5,6 +5,7 @@ each has. Dispatch and differentiation; the arithmetic is next door.
 
 from typing import Any
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -16,10 +17,12 @@ from spherule.ops.served import by_reference, differentiated, served
 def moments(
     x: Float[Tensor, "batch channels points"], weights: Float[Tensor, "*batch points"]
 ) -> tuple[Float[Tensor, "batch channels"], Float[Tensor, "batch channels"]]:
-    """Mean and variance of each channel of each sample; 0 where the weights are."""
-    if served(x, weights):
-        return _moments(x, weights)
-    return reference.moments(x, weights)
+    """Mean and variance of each channel of each sample, in 32 bits at least, whatever autocast
+    says; 0 where the weights are.
+    """
+    with torch.autocast(x.device.type, enabled=False):
+        x, weights = _wide(x, weights)
+        return _moments(x, weights) if served(x, weights) else reference.moments(x, weights)
 
 
 def standardize(
@@ -28,10 +31,16 @@ def standardize(
     scale: Float[Tensor, "batch channels"],
     shift: Float[Tensor, "channels"],
 ) -> Float[Tensor, "batch channels points"]:
-    """(x - mean) scale + shift."""
-    if served(x, mean, scale, shift):
-        return _standardize(x, mean, scale, shift)
-    return reference.standardize(x, mean, scale, shift)
+    """(x - mean) scale + shift, in the dtype of x."""
+    with torch.autocast(x.device.type, enabled=False):
+        inputs = _wide(x, mean, scale, shift)
+        y = _standardize(*inputs) if served(*inputs) else reference.standardize(*inputs)
+        return y.to(x.dtype)
+
+
+def _wide(x: Tensor, *others: Tensor) -> list[Tensor]:
+    dtype = torch.promote_types(x.dtype, torch.float32)
+    return [t.to(dtype) for t in (x, *others)]
 
 
 @operator("moments")

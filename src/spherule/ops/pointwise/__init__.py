@@ -2,6 +2,7 @@
 its input for the backward pass. Dispatch and differentiation; the arithmetic is next door.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from spherule.ops.operator import operator
 from spherule.ops.pointwise import cpu, reference
-from spherule.ops.served import by_reference, differentiated, served
+from spherule.ops.served import by_reference, differentiated, served, widened
 
 
 def linear(
@@ -34,6 +35,9 @@ def split_linear(
     """
     if served(x, weight, bias):
         return _linear(x, weight, bias, widths)
+    if (dtype := widened(x)) is not None:
+        wide = _in_32_bits(split_linear, x, weight, bias, widths)
+        return [y.to(dtype) for y in wide]
     return [*reference.linear(x, weight, bias).split(widths, dim=1)]
 
 
@@ -46,7 +50,14 @@ def mlp(
     """second gelu(first x + bias) at every point."""
     if served(x, first, bias, second):
         return _mlp(x, first, bias, second)
+    if (dtype := widened(x)) is not None:
+        return _in_32_bits(mlp, x, first, bias, second).to(dtype)
     return reference.mlp(x, first, bias, second)
+
+
+def _in_32_bits(function: Callable[..., Any], *inputs: Any) -> Any:
+    with torch.autocast("cpu", enabled=False):
+        return function(*(x.float() if isinstance(x, Tensor) else x for x in inputs))
 
 
 # Schemas that hold lists are written out: before torch 2.7, none is read from `list[int]`.
