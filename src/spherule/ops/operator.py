@@ -1,6 +1,6 @@
 """Operators of torch's: what compiled and exported programs call by name.
 
-As `torch.library.custom_op`, less its import of the compiler at the first call, which takes two
+As `torch.library.custom_op`, less its import of the compiler at the first call, which takes
 seconds and 150 MB of everybody who compiles nothing.
 """
 
