@@ -26,13 +26,7 @@ from spherule.train.checkpoint import Checkpoint, write_checkpoint
 from spherule.train.journal import Journal
 from spherule.train.measure import measure
 from spherule.train.memory import explain_memory
-from spherule.train.optim import (
-    MovingAverage,
-    Schedule,
-    make_optimizer,
-    optimizer_tensors,
-    restore_optimizer,
-)
+from spherule.train.optim import Adam, MovingAverage, Schedule
 from spherule.train.task import Log, Task
 from spherule.train.training_config import TrainingConfig
 
@@ -86,7 +80,7 @@ class Trainer:
         self.settings, self.checkpoints = settings, checkpoints
         self.rank, self.log = rank, log
         self.model = model.to(self.device)
-        self.optimizer = make_optimizer(model, settings)
+        self.optimizer = Adam(model.parameters(), settings)
         # Of the same Parameters: what is saved is the whole model, what runs may be a part.
         self.task, self.local = ranks.spread_both(task, self.model, self.mesh)
         self.parallel = ranks.wrapped(self.local, self.device)
@@ -110,7 +104,7 @@ class Trainer:
             {n: kept[n].to(self.device) for n in part["weights"]} if self.settings.ema else {}
         )
         self.model.load_state_dict({**kept, **part["weights"]})
-        restore_optimizer(self.optimizer, part["optimizer"])
+        self.optimizer.restore(part["optimizer"])
         self.schedule.restore(state["schedule"])
         self.step, self.bad, self.epoch_loss = state["step"], state["bad"], state["epoch_loss"]
         self.best = {"step": state["best"], "loss": state["best_loss"]}
@@ -159,10 +153,8 @@ class Trainer:
         self._seed()
         self.task.begin_step(self.settings.seed, self.step, self.steps)
         rate = self.schedule.rate(self.step)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
         self.local.train()
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad()
         parts = self.settings.accumulate
         loss = 0.0
         for part in range(parts):
@@ -180,7 +172,7 @@ class Trainer:
             self.model.parameters(), math.inf if self.settings.clip is None else self.settings.clip
         ).item()
         if math.isfinite(loss) and math.isfinite(norm):
-            self.optimizer.step()
+            self.optimizer.step(rate)
             self.average.update(self.step)
             self.bad = 0
         else:
@@ -248,7 +240,7 @@ class Trainer:
     def save(self) -> None:
         """Write a checkpoint (rank 0)."""
         if self.rank == 0:
-            tensors = {f"optimizer.{n}": t for n, t in optimizer_tensors(self.optimizer).items()}
+            tensors = {f"optimizer.{n}": t for n, t in self.optimizer.tensors().items()}
             state = {
                 "step": self.step,
                 "bad": self.bad,
