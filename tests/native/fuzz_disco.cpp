@@ -159,11 +159,13 @@ struct Points {
             rows += std::min(std::max(n, int64_t(0)), int64_t(1000));
         resize(start, rows, 1);
         resize(column, entries(start)), resize(hat, entries(start));
+        const std::vector<int32_t> columns(column.begin(), column.end()),
+            hats(hat.begin(), hat.end());
         const std::vector<double> value(column.size() + 1, 0.5);
         const spherule_points s = {rings,        scalars[1],    scalars[2],       scalars[3],
                                    scalars[4],   nphi.data(),   ringstart.data(), pairs.data(),
                                    first.data(), around.data(), phases.data(),    step.data(),
-                                   row.data(),   start.data(),  column.data(),    hat.data(),
+                                   row.data(),   start.data(),  columns.data(),   hats.data(),
                                    value.data(), scalars[5]};
         expect(bad, spherule_disco_points(&s, &f, x.data(), y.data()));
     }

@@ -159,7 +159,7 @@ template <class T> void shifts(Rows target, Rows source, bool merged) {
 template <class T> void points(const Ints &target, const Ints &source, bool spread) {
     const int64_t hats = 5, batch = 2, channels = 1 + below(40);
     Ints tstart = {0}, sstart = {0}, pairs = {0}, first, nphi, phases, step, row = {0}, start = {0};
-    Ints column, hat;
+    std::vector<int32_t> column, hat;
     for (int64_t n : target)
         tstart.push_back(tstart.back() + n);
     for (int64_t n : source)
@@ -175,7 +175,8 @@ template <class T> void points(const Ints &target, const Ints &source, bool spre
             phases.push_back(n / period), step.push_back(source[s] / period);
             for (int64_t phase = 0; phase < n / period; phase++) {
                 for (int64_t i = below(4); i > 0; i--)
-                    column.push_back(below(source[s])), hat.push_back(below(hats));
+                    column.push_back(int32_t(below(source[s]))),
+                        hat.push_back(int32_t(below(hats)));
                 here = std::max(here, int64_t(column.size()) - start.back());
                 start.push_back(int64_t(column.size()));
             }

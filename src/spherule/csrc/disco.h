@@ -41,7 +41,8 @@ typedef struct {
     const int64_t *nphi, *ringstart;                 // of target rings
     const int64_t *pairs;                            // first pair of each target ring
     const int64_t *source_start, *source_nphi, *phases, *step, *row;
-    const int64_t *start, *column, *hat;
+    const int64_t *start;
+    const int32_t *column, *hat;  // short: there may be many millions
     const void *value;
     int64_t spread;  // 1: hats on the targets; 0: on the sources
 } spherule_points;

@@ -20,7 +20,8 @@ template <class T> struct Points {
           target_parts(s.spread ? s.hats : 1) {}
 
     struct Entry {
-        int64_t row, hat;
+        int64_t row;
+        int32_t hat;
         T value;
     };
     struct Tile {

@@ -31,7 +31,7 @@ inline bool ascends(const int64_t *x, int64_t n) {
     return x[0] == 0 && x[n] <= FARTHEST;
 }
 
-inline bool all_within(int64_t low, const int64_t *x, int64_t n, int64_t high) {
+template <class I> bool all_within(int64_t low, const I *x, int64_t n, int64_t high) {
     bool good = true;
     for (int64_t i = 0; i < n; i++)
         good &= within(low, x[i], high);

@@ -79,7 +79,7 @@ class Stencil:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "basis", 1 + self.radii * self.angles)
-        pairs = RingPairs.build(self.out_grid, self.in_grid, list(self._rings()))
+        pairs = RingPairs.build(self.out_grid, self.in_grid, self._rings())
         regular = self.in_grid.regular and self.out_grid.regular
         for name, value in {
             "name": _name(self.in_grid, self.out_grid, self.cutoff, self.radii, self.angles),
@@ -159,8 +159,9 @@ class Stencil:
             value /= np.bincount(index, value)[index]
             keep = value > 1e-25
             point, hat, value = point[keep], hat[keep], value[keep]
-            ring, phases, column = disk.ring[point], disk.phase[point], disk.column[point]
-            yield Samples(disk.period, ring, phases, column, hat, value)
+            period = np.full(point.size, disk.period)
+            ring, phase, column = disk.ring[point], disk.phase[point], disk.column[point]
+            yield Samples(ring, period, phase, column, hat, value)
 
     def _disk(self, table: ArcTable, r: int) -> _Disk:
         """The input points in the disks around output ring r."""

@@ -2,8 +2,10 @@
 other.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -12,18 +14,21 @@ from numpy.typing import NDArray
 from spherule.grids import Grid
 
 Ints = NDArray[np.int64]
+Shorts = NDArray[np.int32]
+Reals = NDArray[np.float64]
 
 
 class Samples(NamedTuple):
-    """Entries of one target ring, which repeats `period` times around."""
+    """Entries of one target ring, in any order."""
 
-    period: int
     ring: Ints
     """The source ring of each entry."""
+    period: Ints
+    """How often it repeats around: as often as all entries between the same rings."""
     phase: Ints
     column: Ints
     hat: Ints
-    value: NDArray[np.float64]
+    value: Reals
 
 
 class Entries(NamedTuple):
@@ -31,8 +36,20 @@ class Entries(NamedTuple):
 
     target: Ints
     source: Ints
-    hat: Ints
-    value: NDArray[np.float64]
+    hat: Shorts
+    value: Reals
+
+
+class _Ring(NamedTuple):
+    """Entries of one target ring as `RingPairs` has them."""
+
+    ring: Ints
+    period: Ints
+    count: Ints
+    """Of the entries of each row."""
+    column: Shorts
+    hat: Shorts
+    value: Reals
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +60,9 @@ class RingPairs:
 
     (modulo nphi_s), through `hat`, with the same `value`. On regular grids P is the greatest common
     divisor of the two numbers of longitudes; rings that have nothing in common have P = 1.
+
+    A row is a pair with one of its nphi_r / P phases. Entries are as small as can be: large grids
+    have many millions.
     """
 
     target: Grid
@@ -51,80 +71,109 @@ class RingPairs:
     """(pairs, 2): target ring and source ring, ordered."""
     period: Ints
     """(pairs,)"""
-    pair: Ints
-    """(entries,), as the rest; entries are ordered by pair, phase, column, hat."""
-    phase: Ints
-    column: Ints
-    hat: Ints
-    value: NDArray[np.float64]
+    row: Ints
+    """(pairs + 1,): the first row of each pair, of phase 0."""
+    start: Ints
+    """(rows + 1,): the first entry of each row."""
+    column: Shorts
+    """(entries,), as the rest; those of a row are ordered by column, then hat."""
+    hat: Shorts
+    value: Reals
 
     @classmethod
-    def build(cls, target: Grid, source: Grid, rings: list[Samples]) -> "RingPairs":
+    def build(cls, target: Grid, source: Grid, rings: Iterable[Samples]) -> "RingPairs":
         """From the samples of each target ring."""
-        if not rings:  # a part of a grid may be empty
-            none = np.zeros(0, np.int64)
-            rings = [Samples(1, none, none, none, none, np.zeros(0))]
-        r = np.repeat(np.arange(len(rings)), [samples.value.size for samples in rings])
-        s = np.concatenate([samples.ring for samples in rings])
-        key, pair = np.unique(r * source.nrings + s, return_inverse=True)
-        ring = np.stack([key // source.nrings, key % source.nrings], axis=1)
-        period = np.array([samples.period for samples in rings])[ring[:, 0]]
-        rest = [np.concatenate([samples[i] for samples in rings]) for i in (2, 3, 4, 5)]
-        return cls._ordered(target, source, ring, period, pair, *rest)
+        found = [_in_order(samples, int(n)) for n, samples in zip(target.nphi, rings, strict=True)]
+        none = np.zeros(0, np.int64)  # a part of a grid may be empty
+        found = found or [_in_order(Samples(*5 * [none], np.zeros(0)), 1)]
+        r = np.repeat(np.arange(len(found)), [ring.ring.size for ring in found])
+        s, period, count, column, hat, value = map(np.concatenate, zip(*found, strict=True))
+        row = _offsets(target.nphi[r] // period)
+        return cls(
+            target,
+            source,
+            np.stack([r, s], axis=1),
+            period,
+            row,
+            _offsets(count),
+            column,
+            hat,
+            value,
+        )
 
     @cached_property
     def transpose(self) -> "RingPairs":
         """The same entries, seen from the sources."""
-        period = self.period[self.pair]
-        r, s = self.ring[self.pair].T
-        phases, step = self.target.nphi[r] // period, self.source.nphi[s] // period
-        # Start where the source point is the first of its kind.
-        q = -(self.column // step) % period
         order = np.lexsort((self.ring[:, 0], self.ring[:, 1]))
-        return self._ordered(
-            self.source,
-            self.target,
-            self.ring[order][:, ::-1],
-            self.period[order],
-            np.argsort(order)[self.pair],
-            self.column % step,
-            self.phase + q * phases,
-            self.hat,
-            self.value,
+        first = np.searchsorted(self.ring[order, 1], np.arange(self.source.nrings + 1))
+        pairs = [order[a:b] for a, b in pairwise(first)]
+        return RingPairs.build(
+            self.source, self.target, (self._seen_from(s, p) for s, p in enumerate(pairs))
         )
+
+    def _seen_from(self, s: int, pairs: Ints) -> Samples:
+        """The samples of source ring s, which these pairs have."""
+        entry, pair, phase = self._of(pairs)
+        r, period, column = self.ring[pair, 0], self.period[pair], self.column[entry]
+        nphi, step = self.target.nphi[r], self.source.nphi[s] // period
+        # Start where the source point is the first of its kind.
+        turned = (phase - column // step * (nphi // period)) % nphi
+        return Samples(r, period, column % step, turned, self.hat[entry], self.value[entry])
+
+    @property
+    def pair(self) -> Ints:
+        """(entries,): the pair of each entry."""
+        return self._of(np.arange(self.period.size))[1]
+
+    @property
+    def phase(self) -> Ints:
+        """(entries,): the phase of each entry."""
+        return self._of(np.arange(self.period.size))[2]
+
+    def _of(self, pairs: Ints) -> tuple[Ints, Ints, Ints]:
+        """The entries of some pairs, and the pair and phase of each."""
+        phases = self.row[pairs + 1] - self.row[pairs]
+        pair = np.repeat(pairs, phases)
+        phase = np.arange(pair.size) - np.repeat(np.cumsum(phases) - phases, phases)
+        row = self.row[pair] + phase
+        first, count = self.start[row], self.start[row + 1] - self.start[row]
+        entry = np.arange(count.sum()) + np.repeat(first - np.cumsum(count) + count, count)
+        return entry, np.repeat(pair, count), np.repeat(phase, count)
 
     @property
     def nonzeros(self) -> int:
         """Entries, counted one by one."""
-        return int(self.period[self.pair].sum())
+        return int((self.period * np.diff(self.start[self.row])).sum())
 
     def entries(self) -> Entries:
-        period = self.period[self.pair]
-        e = np.repeat(np.arange(self.pair.size), period)
+        """All of them. There are `nonzeros`."""
+        entry, pair, phase = self._of(np.arange(self.period.size))
+        period = self.period[pair]
+        e = np.repeat(entry, period)
         q = np.arange(e.size) - np.repeat(np.cumsum(period) - period, period)
-        r, s = self.ring[self.pair[e]].T
-        i = self.phase[e] + q * (self.target.nphi[r] // period[e])
+        r, s = self.ring[pair[e]].T
+        i = phase[e] + q * (self.target.nphi[r] // period[e])
         j = (self.column[e] + q * (self.source.nphi[s] // period[e])) % self.source.nphi[s]
         starts = self.target.ringstart[r], self.source.ringstart[s]
         return Entries(starts[0] + i, starts[1] + j, self.hat[e], self.value[e])
 
-    @classmethod
-    def _ordered(
-        cls,
-        target: Grid,
-        source: Grid,
-        ring: Ints,
-        period: Ints,
-        pair: Ints,
-        phase: Ints,
-        column: Ints,
-        hat: Ints,
-        value: NDArray[np.float64],
-    ) -> "RingPairs":
-        # All in one number: sorted at once, and faster where much of it is in order already.
-        key = pair
-        for place in (phase, column, hat):
-            key = key * (place.max(initial=0) + 1) + place
-        order = np.argsort(key, kind="stable")
-        places = pair[order], phase[order], column[order], hat[order]
-        return cls(target, source, ring, period, *places, value[order])
+
+def _in_order(samples: Samples, nphi: int) -> _Ring:
+    """By source ring, phase, column, hat, all in one number. Ring by ring, what is sorted stays in
+    the caches.
+    """
+    key = samples.ring
+    for place in (samples.phase, samples.column, samples.hat):
+        key = key * (int(place.max(initial=0)) + 1) + place
+    order = np.argsort(key, kind="stable")
+    ring, period, phase, column, hat, value = (x[order] for x in samples)
+    first = np.flatnonzero(np.diff(ring, prepend=-1))
+    row = _offsets(nphi // period[first])
+    pair = np.repeat(np.arange(first.size), np.diff(first, append=ring.size))
+    count = np.bincount(row[pair] + phase, minlength=row[-1])
+    short = column.astype(np.int32), hat.astype(np.int32)
+    return _Ring(ring[first], period[first], count, *short, value)
+
+
+def _offsets(counts: Ints) -> Ints:
+    return np.concatenate([[0], np.cumsum(counts)])

@@ -91,7 +91,9 @@ def _shifts(pairs: RingPairs, basis: int, form: Form, dtype: type) -> Shifts:
     if form == "gather":
         source = source * basis + pairs.hat
     order = np.lexsort((pairs.hat, shift, source, target))
-    target, source, shift, hat = (a[order] for a in (target, source, shift, pairs.hat))
+    target, source, shift, hat = (
+        a[order].astype(np.int64) for a in (target, source, shift, pairs.hat)
+    )
     value: NDArray = pairs.value[order].astype(dtype)
     if form == "merge":
         first, hat, value = _merged(np.stack([target, source, shift]), hat, value)
@@ -154,10 +156,7 @@ def _origins(grid: Grid, phases: int, hats: int) -> NDArray[np.int64]:
 
 def _points(pairs: RingPairs, basis: int, form: Form, dtype: type) -> Points:
     r, s = pairs.ring.T
-    phases, step = pairs.target.nphi[r] // pairs.period, pairs.source.nphi[s] // pairs.period
-    row = np.concatenate([[0], np.cumsum(phases)])
-    counts = np.bincount(row[pairs.pair] + pairs.phase, minlength=row[-1])
-    most = np.maximum.reduceat(counts, row[:-1])
+    most = np.maximum.reduceat(np.diff(pairs.start), pairs.row[:-1])
     return Points(
         rings=pairs.target.nrings,
         hats=basis,
@@ -169,10 +168,10 @@ def _points(pairs: RingPairs, basis: int, form: Form, dtype: type) -> Points:
         pairs=np.searchsorted(r, np.arange(pairs.target.nrings + 1)),
         source_start=pairs.source.ringstart[s],
         source_nphi=pairs.source.nphi[s],
-        phases=phases,
-        step=step,
-        row=row,
-        start=np.concatenate([[0], np.cumsum(counts)]),
+        phases=np.diff(pairs.row),
+        step=pairs.source.nphi[s] // pairs.period,
+        row=pairs.row,
+        start=pairs.start,
         column=pairs.column,
         hat=pairs.hat,
         value=pairs.value.astype(dtype),
