@@ -5,7 +5,6 @@ that they make between two grids.
 import math
 import operator
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -79,7 +78,7 @@ class Stencil:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "basis", 1 + self.radii * self.angles)
-        pairs = RingPairs.build(self.out_grid, self.in_grid, self._rings())
+        pairs = self._pairs()
         regular = self.in_grid.regular and self.out_grid.regular
         for name, value in {
             "name": _name(self.in_grid, self.out_grid, self.cutoff, self.radii, self.angles),
@@ -132,36 +131,38 @@ class Stencil:
         grids = Grid.from_name(words[1]), Grid.from_name(words[2])
         return cls.hats(*grids, cutoff=float(words[3]), radii=int(words[4]), angles=int(words[5]))
 
-    def _rings(self) -> Iterator[Samples]:
-        """psi for each ring of output points."""
+    def _pairs(self) -> RingPairs:
         table = disk_table(self.out_grid, self.in_grid, self.cutoff, 0.0)
         # A rule that weighs a pole 0 keeps it in, infinitely light: it counts only under a hat that
         # has no other points, as the center one at the pole itself.
         weights = self.in_grid.ring_weights
         weights = np.where(weights > 0, weights, 1e-30 * self.in_grid.weight_range[1])
-        hats = Hats(self.cutoff, self.radii, self.angles)
-        for r in range(self.out_grid.nrings):
-            disk = self._disk(table, r)
-            seen = seen_from(self.out_grid.theta[r], self.in_grid.theta[disk.ring], disk.angle)
-            point, hat, value = hats.evaluate(*seen)
-            covered = np.zeros((self.out_grid.nphi[r] // disk.period, self.basis), bool)
-            covered[disk.phase[point], hat] = True
-            for phase, k in np.argwhere(~covered).tolist():
-                if self.cutoff < math.pi:
-                    raise self._empty(r, k)
-                around = np.flatnonzero(disk.phase == phase)
-                near = around[hats.nearest(k, *(x[around] for x in seen))]
-                point = np.append(point, near)
-                hat = np.append(hat, np.full(near.size, k))
-                value = np.append(value, np.ones(near.size))
-            value *= weights[disk.ring[point]]
-            index = disk.phase[point] * self.basis + hat
-            value /= np.bincount(index, value)[index]
-            keep = value > 1e-25
-            point, hat, value = point[keep], hat[keep], value[keep]
-            period = np.full(point.size, disk.period)
-            ring, phase, column = disk.ring[point], disk.phase[point], disk.column[point]
-            yield Samples(ring, period, phase, column, hat, value)
+        return RingPairs.build(
+            self.out_grid, self.in_grid, lambda r: self._samples(r, table, weights)
+        )
+
+    def _samples(self, r: int, table: ArcTable, weights: NDArray[np.float64]) -> Samples:
+        """psi for ring r of output points."""
+        hats, disk = Hats(self.cutoff, self.radii, self.angles), self._disk(table, r)
+        seen = seen_from(self.out_grid.theta[r], self.in_grid.theta[disk.ring], disk.angle)
+        point, hat, value = hats.evaluate(*seen)
+        covered = np.zeros((self.out_grid.nphi[r] // disk.period, self.basis), bool)
+        covered[disk.phase[point], hat] = True
+        for phase, k in np.argwhere(~covered).tolist():
+            if self.cutoff < math.pi:
+                raise self._empty(r, k)
+            around = np.flatnonzero(disk.phase == phase)
+            near = around[hats.nearest(k, *(x[around] for x in seen))]
+            point = np.append(point, near)
+            hat = np.append(hat, np.full(near.size, k))
+            value = np.append(value, np.ones(near.size))
+        value *= weights[disk.ring[point]]
+        index = disk.phase[point] * self.basis + hat
+        value /= np.bincount(index, value)[index]
+        keep = value > 1e-25
+        point, hat, value = point[keep], hat[keep], value[keep]
+        period = np.full(point.size, disk.period)
+        return Samples(disk.ring[point], period, disk.phase[point], disk.column[point], hat, value)
 
     def _disk(self, table: ArcTable, r: int) -> _Disk:
         """The input points in the disks around output ring r."""

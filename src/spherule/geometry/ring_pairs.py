@@ -2,7 +2,9 @@
 other.
 """
 
-from collections.abc import Iterable
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -81,9 +83,12 @@ class RingPairs:
     value: Reals
 
     @classmethod
-    def build(cls, target: Grid, source: Grid, rings: Iterable[Samples]) -> "RingPairs":
+    def build(cls, target: Grid, source: Grid, samples: Callable[[int], Samples]) -> "RingPairs":
         """From the samples of each target ring."""
-        found = [_in_order(samples, int(n)) for n, samples in zip(target.nphi, rings, strict=True)]
+        # numpy lets go of Python's lock.
+        with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as threads:
+            rings = range(target.nrings)
+            found = list(threads.map(lambda r: _in_order(samples(r), int(target.nphi[r])), rings))
         none = np.zeros(0, np.int64)  # a part of a grid may be empty
         found = found or [_in_order(Samples(*5 * [none], np.zeros(0)), 1)]
         r = np.repeat(np.arange(len(found)), [ring.ring.size for ring in found])
@@ -107,9 +112,7 @@ class RingPairs:
         order = np.lexsort((self.ring[:, 0], self.ring[:, 1]))
         first = np.searchsorted(self.ring[order, 1], np.arange(self.source.nrings + 1))
         pairs = [order[a:b] for a, b in pairwise(first)]
-        return RingPairs.build(
-            self.source, self.target, (self._seen_from(s, p) for s, p in enumerate(pairs))
-        )
+        return RingPairs.build(self.source, self.target, lambda s: self._seen_from(s, pairs[s]))
 
     def _seen_from(self, s: int, pairs: Ints) -> Samples:
         """The samples of source ring s, which these pairs have."""
