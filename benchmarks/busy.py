@@ -25,19 +25,21 @@ def measure(way: str) -> None:
 
     from spherule import Grid, models
     from spherule.allocator import keep_memory
+    from spherule.train import TrainingConfig
+    from spherule.train.optim import Adam
 
     keep_memory()
     torch.set_num_threads(2)
     torch.manual_seed(0)
     model = models.build(models.TransformerConfig(), GRID, 3, 3)
-    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+    adam = Adam(model.parameters(), TrainingConfig())
     x, y = torch.randn(2, BATCH, 3, *Grid.from_name(GRID).shape)
     times, end = [], None
     while end is None or time.perf_counter() < end:
         start = time.perf_counter()
-        optimizer.zero_grad()
+        adam.zero_grad()
         (model(x) - y).square().mean().backward()
-        optimizer.step()
+        adam.step(1e-3)
         times.append(time.perf_counter() - start)
         end = end or time.perf_counter() + SECONDS
     print(*(1e3 * t for t in statistics.quantiles(times[1:], n=4)))

@@ -109,7 +109,7 @@ def useful_flops(model: nn.Module, *, train: bool) -> float:
     return 3 * (products + hats) + 3.5 * attention if train else products + hats + attention
 
 
-def step(model: nn.Module, case: Case) -> Callable[[], None]:
+def step(side: str, model: nn.Module, case: Case) -> Callable[[], None]:
     x, y = torch.randn(2, case.batch, 3, *GRID)
 
     def forward() -> Tensor:
@@ -125,14 +125,26 @@ def step(model: nn.Module, case: Case) -> Callable[[], None]:
 
         model.eval()
         return infer
-    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+    optimizer = optimizer_of(side, model)
 
     def train() -> None:
-        optimizer.zero_grad()
+        for p in model.parameters():
+            p.grad = None
         (forward().float() - y).square().mean().backward()
-        optimizer.step()
+        optimizer()
 
     return train
+
+
+def optimizer_of(side: str, model: nn.Module) -> Callable[[], None]:
+    """As each side trains: ours does without torch's classes, which import its compiler."""
+    if side == "peer":
+        return torch.optim.Adam(model.parameters(), 1e-3).step
+    from spherule.train import TrainingConfig
+    from spherule.train.optim import Adam
+
+    adam = Adam(model.parameters(), TrainingConfig())
+    return lambda: adam.step(1e-3)
 
 
 def measure(side: str, case: Case) -> dict[str, float]:
@@ -141,7 +153,7 @@ def measure(side: str, case: Case) -> dict[str, float]:
     torch.set_num_threads(2)
     torch.manual_seed(0)
     model = (ours if side == "ours" else peers)(case)
-    call = step(torch.compile(model) if case.compiled else model, case)
+    call = step(side, torch.compile(model) if case.compiled else model, case)
     times = []
     for _ in range(1 + (case.repeats if side == "ours" else THEIR_REPEATS)):
         start = time.perf_counter()

@@ -1,8 +1,8 @@
 """The local Transformer from 64x128 to a quarter of a degree: time and memory of a training step
 and of a forward pass, batch 1, float32, beside torch-harmonics' model where that fits.
 
-Each in a process of its own. A peer that takes longer than ten minutes or more memory than there is
-has no number.
+Each in a process of its own, so that its first step has all tables to make. A peer that takes
+longer than ten minutes or more memory than there is has no number.
 """
 
 import argparse
@@ -19,6 +19,8 @@ from torch import nn
 
 from spherule import Grid, models
 from spherule.allocator import keep_memory
+from spherule.train import TrainingConfig
+from spherule.train.optim import Adam
 from timing import THREADS, keep, set_up
 
 # The peer's name of the rule, or none where it has no such grid.
@@ -57,8 +59,10 @@ def peers(name: str) -> nn.Module:
     )
 
 
-def measure(side: str, name: str) -> dict[str, float]:
-    """Seconds of building the model, of the first step, of later ones and of a forward pass."""
+def measure(side: str, name: str, what: str) -> dict[str, float]:
+    """Seconds of building the model, of the first step or forward pass and of later ones, and peak
+    memory.
+    """
     if side == "ours":
         keep_memory()
     torch.set_num_threads(THREADS)
@@ -66,54 +70,57 @@ def measure(side: str, name: str) -> dict[str, float]:
     x, y = torch.randn(2, 1, 3, *Grid.from_name(name).shape)
     start = time.perf_counter()
     model = (ours if side == "ours" else peers)(name)
-    result = {"build": time.perf_counter() - start}
-    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
-    forwards, steps = [], []
-    with torch.inference_mode():
-        for _ in range(1 + REPEATS):
-            start = time.perf_counter()
+    built = time.perf_counter() - start
+    optimizer = Adam(model.parameters(), TrainingConfig())
+
+    def forward() -> None:
+        with torch.inference_mode():
             model(x)
-            forwards.append(time.perf_counter() - start)
-    result["forward"] = statistics.median(forwards[1:])
-    result["first forward"] = forwards[0]
-    result["forward megabytes"] = megabytes()
-    for _ in range(1 + REPEATS):
-        start = time.perf_counter()
+
+    def step() -> None:
         optimizer.zero_grad()
         (model(x) - y).square().mean().backward()
-        optimizer.step()
-        steps.append(time.perf_counter() - start)
-    result |= {"first step": forwards[0] + steps[0], "step": statistics.median(steps[1:])}
-    return result | {"low": min(steps[1:]), "high": max(steps[1:]), "megabytes": megabytes()}
+        optimizer.step(1e-3)
+
+    times = []
+    for _ in range(1 + REPEATS):
+        start = time.perf_counter()
+        {"forward": forward, "step": step}[what]()
+        times.append(time.perf_counter() - start)
+    first, *later = times
+    result = {"build": built, "first": first, "median": statistics.median(later)}
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return result | {"low": min(later), "high": max(later), "megabytes": memory}
 
 
-def megabytes() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+def in_process(side: str, name: str) -> dict[str, dict[str, float]] | None:
+    """Of a step and of a forward pass."""
+    results = {}
+    for what in ("step", "forward"):
+        command = [sys.executable, __file__, "--measure", side, name, what]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            return None
+        if done.returncode:
+            return None
+        results[what] = json.loads(done.stdout)
+    return results
 
 
-def in_process(side: str, name: str) -> dict[str, float] | None:
-    command = [sys.executable, __file__, "--measure", side, name]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
-    except subprocess.TimeoutExpired:
-        return None
-    return json.loads(done.stdout) if done.returncode == 0 else None
-
-
-def text(result: dict[str, float] | None) -> str:
-    if result is None:
+def text(results: dict[str, dict[str, float]] | None) -> str:
+    if results is None:
         return "does not fit"
-    return (
-        f"build {result['build']:.1f} s, first step {result['first step']:.1f} s, step "
-        f"{result['step']:.2f} s ({result['low']:.2f} to {result['high']:.2f}) "
-        f"{result['megabytes']:.0f} MB, forward {result['forward']:.2f} s "
-        f"{result['forward megabytes']:.0f} MB"
+    return f"build {results['step']['build']:.1f} s, " + ", ".join(
+        f"first {what} {r['first']:.1f} s, later {r['median']:.2f} s ({r['low']:.2f} to "
+        f"{r['high']:.2f}) {r['megabytes']:.0f} MB"
+        for what, r in results.items()
     )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--measure", nargs=2)
+    parser.add_argument("--measure", nargs=3)
     parser.add_argument("--grids", nargs="+", default=list(GRIDS))
     parser.add_argument("--no-peer", action="store_true")
     arguments = parser.parse_args()
@@ -127,9 +134,11 @@ def main() -> None:
         assert mine is not None, f"{name}: our step failed"
         points = Grid.from_name(name).size
         sizes.append(points)
-        times.append(mine["step"])
-        keep("scale", f"{name}: points / s", *(points / mine[q] for q in ("high", "step", "low")))
-        print(f"{name}: {1e6 * mine['step'] / points:.1f} us a point; {text(mine)}", flush=True)
+        step = mine["step"]
+        times.append(step["median"])
+        rates = (points / step[q] for q in ("high", "median", "low"))
+        keep("scale", f"{name}: points / s", *rates)
+        print(f"{name}: {1e6 * times[-1] / points:.1f} us a point; {text(mine)}", flush=True)
         if GRIDS[name] and not arguments.no_peer:
             print(f"{'':8s}peer: {text(in_process('peer', name))}", flush=True)
     if len(sizes) > 1:

@@ -29,7 +29,7 @@ class Samples(NamedTuple):
     """How often it repeats around: as often as all entries between the same rings."""
     phase: Ints
     column: Ints
-    hat: Ints
+    hat: Ints | Shorts
     value: Reals
 
 
@@ -47,8 +47,8 @@ class _Ring(NamedTuple):
 
     ring: Ints
     period: Ints
-    count: Ints
-    """Of the entries of each row."""
+    length: Ints
+    """Entries of each row."""
     column: Shorts
     hat: Shorts
     value: Reals
@@ -90,9 +90,9 @@ class RingPairs:
             rings = range(target.nrings)
             found = list(threads.map(lambda r: _in_order(samples(r), int(target.nphi[r])), rings))
         none = np.zeros(0, np.int64)  # a part of a grid may be empty
-        found = found or [_in_order(Samples(*5 * [none], np.zeros(0)), 1)]
+        found = found or [_in_order(Samples(none, none, none, none, none, np.zeros(0)), 1)]
         r = np.repeat(np.arange(len(found)), [ring.ring.size for ring in found])
-        s, period, count, column, hat, value = map(np.concatenate, zip(*found, strict=True))
+        s, period, length, column, hat, value = map(np.concatenate, zip(*found, strict=True))
         row = _offsets(target.nphi[r] // period)
         return cls(
             target,
@@ -100,7 +100,7 @@ class RingPairs:
             np.stack([r, s], axis=1),
             period,
             row,
-            _offsets(count),
+            _offsets(length),
             column,
             hat,
             value,
@@ -169,13 +169,13 @@ def _in_order(samples: Samples, nphi: int) -> _Ring:
     for place in (samples.phase, samples.column, samples.hat):
         key = key * (int(place.max(initial=0)) + 1) + place
     order = np.argsort(key, kind="stable")
-    ring, period, phase, column, hat, value = (x[order] for x in samples)
+    ring, period = samples.ring[order], samples.period[order]
     first = np.flatnonzero(np.diff(ring, prepend=-1))
     row = _offsets(nphi // period[first])
     pair = np.repeat(np.arange(first.size), np.diff(first, append=ring.size))
-    count = np.bincount(row[pair] + phase, minlength=row[-1])
-    short = column.astype(np.int32), hat.astype(np.int32)
-    return _Ring(ring[first], period[first], count, *short, value)
+    length = np.bincount(row[pair] + samples.phase[order], minlength=row[-1])
+    column, hat = (x[order].astype(np.int32) for x in (samples.column, samples.hat))
+    return _Ring(ring[first], period[first], length, column, hat, samples.value[order])
 
 
 def _offsets(counts: Ints) -> Ints:

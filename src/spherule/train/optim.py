@@ -30,15 +30,19 @@ class Adam:
     @torch.no_grad()
     def step(self, rate: float) -> None:
         """Move all Parameters that have a gradient."""
-        moved = {i: p for i, p in enumerate(self.parameters) if p.grad is not None}
-        for i, p in moved.items():
+        moved, gradients = {}, []
+        for i, p in enumerate(self.parameters):
+            if p.grad is None:
+                continue
+            moved[i] = p
+            gradients.append(p.grad)
             if i not in self.state:
                 moments = {"exp_avg": torch.zeros_like(p), "exp_avg_sq": torch.zeros_like(p)}
                 self.state[i] = {"step": torch.tensor(0.0), **moments}
         state = [self.state[i] for i in moved]
         self.function(
             list(moved.values()),
-            [p.grad for p in moved.values()],
+            gradients,
             [s["exp_avg"] for s in state],
             [s["exp_avg_sq"] for s in state],
             [],

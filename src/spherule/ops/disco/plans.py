@@ -91,9 +91,8 @@ def _shifts(pairs: RingPairs, basis: int, form: Form, dtype: type) -> Shifts:
     if form == "gather":
         source = source * basis + pairs.hat
     order = np.lexsort((pairs.hat, shift, source, target))
-    target, source, shift, hat = (
-        a[order].astype(np.int64) for a in (target, source, shift, pairs.hat)
-    )
+    target, source, shift = (a[order] for a in (target, source, shift))
+    hat: NDArray = pairs.hat[order].astype(np.int64)
     value: NDArray = pairs.value[order].astype(dtype)
     if form == "merge":
         first, hat, value = _merged(np.stack([target, source, shift]), hat, value)
