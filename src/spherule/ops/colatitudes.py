@@ -26,8 +26,7 @@ def to_coeffs(
     lmax = spectra.shape[-1] - 1 if lmax is None else lmax
     dtype, device = spectra.real.dtype, spectra.device
     if not legendre.preferred(grid, lmax, dtype, device):
-        table, weights = _analysis(basis, grid, lmax, dtype, device, orders)
-        return _contract(table, spectra * weights[:, None])
+        return _contract(_analysis(basis, grid, lmax, dtype, device, orders), spectra)
     step, every = _continued(grid, lmax, dtype), _every(orders, lmax)
     if step is None:
         weighted = spectra * _weights(grid, dtype, device)[:, None]
@@ -42,8 +41,7 @@ def to_coeffs_adjoint(
     """The transpose of `to_coeffs`."""
     lmax, dtype, device = coeffs.shape[-2] - 1, coeffs.real.dtype, coeffs.device
     if not legendre.preferred(grid, lmax, dtype, device):
-        table, weights = _analysis(basis, grid, lmax, dtype, device, orders)
-        return _contract(table.mT, coeffs) * weights[:, None]
+        return _contract(_analysis(basis, grid, lmax, dtype, device, orders).mT, coeffs)
     step, every = _continued(grid, lmax, dtype), _every(orders, lmax)
     if step is None:
         spectra = _made_rings(basis, coeffs, legendre.rings_of(grid), every)
@@ -171,16 +169,14 @@ def _analysis(
     dtype: torch.dtype,
     device: torch.device,
     orders: Orders | None,
-) -> tuple[Tensor, Tensor]:
-    """A table and ring weights: the transposed synthesis with the grid's own, or the continued
-    analysis.
-    """
-    weights = _weights(grid, dtype, device)
+) -> Tensor:
+    """The transposed synthesis with the grid's weights, or the continued analysis."""
     table = continued_analysis(basis, grid, lmax)
     if table is None:
-        return _synthesis(basis, grid, lmax, dtype, device, orders), weights
-    table = table if orders is None else table[[*orders]]
-    return torch.from_numpy(table).to(device, dtype), torch.full_like(weights, _cell(grid))
+        table = basis.values(lmax, grid.theta) * grid.ring_weights
+    else:
+        table = table * _cell(grid)
+    return torch.from_numpy(table if orders is None else table[[*orders]]).to(device, dtype)
 
 
 @table(maxsize=64)
