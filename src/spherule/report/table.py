@@ -2,7 +2,8 @@
 
 import html
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from spherule.recipes.paper import (
     SHALLOW_WATER,
     SPHERE_UFORMER,
 )
-from spherule.report.style import page
+from spherule.report.style import page, printable
 from spherule.runs.evaluation import evaluated
 from spherule.train.task import Log
 
@@ -77,8 +78,10 @@ class ResultsTable:
         return found
 
     @staticmethod
-    def _line(cells: Any) -> str:
-        return f"| {' | '.join(cells)} |"
+    def _line(cells: Iterable[str]) -> str:
+        """A row; what a title holds of bars and lines' ends is no part of the table."""
+        texts = (re.sub(r"[\r\n]+", " ", printable(cell)).replace("|", "\\|") for cell in cells)
+        return f"| {' | '.join(texts)} |"
 
 
 def comparison_page(tables: Sequence[ResultsTable], bad: Sequence[str] = ()) -> str:
