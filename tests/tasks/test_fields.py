@@ -11,7 +11,7 @@ import torch
 
 from spherule.data.field_files import open_fields
 from spherule.data.layout import Layout
-from spherule.models import TransformerConfig
+from spherule.models import TransformerConfig, build
 from spherule.runs import Run, evaluate, evaluated, predict, roll_out, train
 from spherule.tasks import ForecastConfig
 from spherule.train import RunConfig, TrainingConfig
@@ -289,6 +289,24 @@ def test_missing_values_can_be_left_out_of_the_loss(tmp_path: Path) -> None:
     assert torch.equal(seen, state.where(state.isfinite(), 0.0))
     missing = open_fields(tmp_path / "out.nc")["t"].isnull()
     assert bool((missing == data["t"].isnull().values).all())
+
+
+@pytest.mark.parametrize("norm", ["instance", "layer"])
+def test_a_state_of_which_nothing_is_known_is_the_mean_to_a_model(
+    norm: str, tmp_path: Path
+) -> None:
+    data = era5_like("era5", times=12)
+    for name in ("z", "t"):
+        data[name][0] = np.nan
+    data.to_netcdf(tmp_path / "late.nc", engine="h5netcdf")
+    path = tmp_path / "late.nc"
+    task = ForecastConfig(data=path, variables=("z", "t"), lead="1h", missing="mask").open(0)
+    model = build(TransformerConfig(width=8, depth=1, norm=norm), task.grid, 2, 2)
+    states = torch.stack([task.training[i][0] for i in range(2)])
+    assert states[0].isnan().all()
+    prediction = task.step(model, states)
+    torch.testing.assert_close(prediction[0], model(torch.zeros_like(states[:1]))[0])
+    torch.testing.assert_close(prediction[1], model(states[1:])[0])
 
 
 def test_evaluation_is_kept_until_the_model_is_another(finished: Path) -> None:
