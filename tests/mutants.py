@@ -85,6 +85,8 @@ EQUIVALENT = {
     "data/panorama_store.py '1' -> '2' ZstdCodec(level=1": "how hard is compressed, not what",
     "geometry/harmonics.py '0' -> '1' (-1) ** m if m < 0": "(-1) ** 0 is 1",
     "objectives/derivatives.py '%' -> '*' if group.nphi % 2 == 0": "irfft drops what this makes 0",
+    "ops/global_attention/__init__.py '0' -> '1' like = q.detach().new_empty(0,": "its dtype and "
+    "device are asked for, not its values",
     "rooms/kinds.py '<' -> '<=' 3 if side < 0 else 2": "side is -1 or 1",
     "rooms/textures.py '1' -> '2' 0.12 * grain + 0.16 * wide, 0, 1": "the sum is at most 0.93",
     "rooms/trace.py '>' -> '>=' (inside > 0) & (t > 0)": "no camera is on an ellipsoid",

@@ -15,7 +15,7 @@ from spherule.report.curves import draw_losses
 from spherule.report.figures import draw
 from spherule.report.globe import write_globe
 from spherule.report.style import logarithmic, number, page, pyplot
-from spherule.report.table import Cell, ResultsTable
+from spherule.report.table import Cell, ResultsTable, red
 from spherule.train.figures import (
     Bars,
     ByLatitude,
@@ -38,7 +38,16 @@ GRID = Grid.gauss(4, 8)
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0, "0"), (0.02, "0.02"), (500, "500"), (1e-4, "10⁻⁴"), (3e-7, "3·10⁻⁷"), (1e12, "10¹²")],
+    [
+        (0, "0"),
+        (0.02, "0.02"),
+        (500, "500"),
+        (1000, "1000"),
+        (-2500, "-2500"),
+        (1e-4, "10⁻⁴"),
+        (3e-7, "3·10⁻⁷"),
+        (1e12, "10¹²"),
+    ],
 )
 def test_numbers_are_read_as_they_are_written(value: float, text: str) -> None:
     assert number(value) == text
@@ -132,6 +141,35 @@ def test_two_dozen_runs_are_told_apart_and_leave_room_for_their_curves(
         for h in ax.get_legend_handles_labels()[0]
     ]  # fmt: skip
     assert len(set(map(str, looks))) == len(looks)
+
+
+@pytest.mark.parametrize("kind", ["maps", "images"])
+def test_many_models_stand_below_each_other(kind: str, drawn: list) -> None:
+    field, image = np.arange(32.0).reshape(4, 8), np.zeros((1, 4, 8, 3))
+    names = [f"model {i}" for i in range(12)]
+    rows = [[Panel(n, field) for n in names], [Panel(n, field, "error") for n in names[:7]]]
+    draw(
+        Maps("u", "u", GRID, rows)
+        if kind == "maps"
+        else Images([ImageColumn(n, image) for n in names], {})
+    )
+    shown = [[ax.get_title() for ax in figure.axes if ax.get_title()] for figure in drawn]
+    assert {title for titles in shown for title in titles} == set(names)
+    assert all(figure.get_size_inches()[0] < 24 for figure in drawn)
+
+
+def test_many_sentences_are_folded_away() -> None:
+    few, many = red(["a"] * 6), red([f"<{i}>" for i in range(40)])
+    assert "details" not in few
+    assert many.index("&lt;5&gt;") < many.index("34 more") < many.index("&lt;6&gt;")
+
+
+def test_long_names_take_several_lines_of_a_table() -> None:
+    row = (Cell("a" * 31), Cell("a" * 30), Cell("1" * 40, 1.0))
+    other = (Cell("b"), Cell("c"), Cell("2", 2.0))
+    table = ResultsTable(("Model", "", "loss ↓"), (row, other), "")
+    assert table.html().count("class=long") == 1
+    assert table.html().count("class=best") == 1
 
 
 @pytest.mark.parametrize("odd", ODD)

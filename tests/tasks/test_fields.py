@@ -14,6 +14,7 @@ from spherule.data.layout import Layout
 from spherule.models import TransformerConfig, build
 from spherule.runs import Run, evaluate, evaluated, predict, roll_out, train
 from spherule.tasks import ForecastConfig
+from spherule.tasks.field_prediction import BATCH, _pieces
 from spherule.train import RunConfig, TrainingConfig
 from tests.fields import era5_like
 from tests.tiny import losses, silent
@@ -269,6 +270,19 @@ def test_bad_input_is_named(finished: Path, forecast, tmp_path: Path) -> None:
         predict(run, tmp_path / "nan.nc", tmp_path / "out.nc")
     with pytest.raises(ValueError, match=r"--data my\.zarr --variables"):
         ForecastConfig().open(0)
+
+
+def test_files_are_predicted_a_few_fields_at_a_time() -> None:
+    data = era5_like("era5", times=BATCH + 3)
+    layout = Layout.of(data)
+    pieces = list(_pieces(data["z"], layout))
+    assert [data["z"].isel(piece).sizes["time"] for piece in pieces] == [BATCH, 3]
+    members = data["z"].expand_dims(member=2).transpose("time", "member", ...)
+    sizes = [members.isel(piece).sizes for piece in _pieces(members, layout)]
+    fields = [size["time"] * size["member"] for size in sizes]
+    assert max(fields) <= BATCH
+    assert sum(fields) == 2 * (BATCH + 3)
+    assert list(_pieces(data["z"].isel(time=0), layout)) == [{}]
 
 
 def test_missing_values_can_be_left_out_of_the_loss(tmp_path: Path) -> None:

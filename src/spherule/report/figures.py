@@ -2,6 +2,7 @@
 
 import html
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import singledispatch
 from typing import Any
 
@@ -40,6 +41,8 @@ VIEWS: tuple[tuple[Projection, tuple[float, float], str], ...] = (
 )
 
 
+COLUMNS = 5
+"""Of maps or images, side by side."""
 FOLDED = 1_000_000
 """Bytes of what is folded away; what would be beyond is left out."""
 
@@ -88,7 +91,14 @@ def _(figure: Maps) -> str:
     worst = max((float(np.nanmax(np.abs(e))) for e in errors), default=0.0) or 1.0
     scales = {"field": fitting_colors(truth), "error": (-worst, worst, "PuOr_r")}
     assert fields
-    return "".join(_maps(figure, scales, *view) for view in VIEWS)
+    return "".join(_maps(part, scales, *view) for view in VIEWS for part in _beside(figure))
+
+
+def _beside(figure: Maps) -> list[Maps]:
+    """Of many columns a few each, so that they stay large enough to see."""
+    starts = range(0, max(map(len, figure.rows)), COLUMNS)
+    parts = ([row[start : start + COLUMNS] for row in figure.rows] for start in starts)
+    return [replace(figure, rows=[row for row in part if row]) for part in parts]
 
 
 def fitting_colors(values: np.ndarray) -> tuple[float, float, str]:
@@ -186,6 +196,12 @@ def _(figure: Spectra) -> str:
 
 @draw.register
 def _(figure: Images) -> str:
+    starts = range(0, len(figure.columns), COLUMNS)
+    parts = (figure.columns[start : start + COLUMNS] for start in starts)
+    return "".join(_images(replace(figure, columns=part)) for part in parts)
+
+
+def _images(figure: Images) -> str:
     plt = pyplot()
     rows = max(len(column.images) for column in figure.columns)
     height = 1.55 * rows + (1.1 if figure.legend or figure.scales else 0.3)

@@ -53,6 +53,7 @@ th, td { padding: .5rem .45rem; text-align: right; border-bottom: 1px solid var(
 th:first-child, td:first-child { text-align: left; }
 th { color: var(--soft); font-weight: 600; white-space: normal; vertical-align: bottom; }
 p.bad { color: #b3261e; }
+td.long { white-space: normal; overflow-wrap: anywhere; min-width: 15rem; }
 td.best { font-weight: 700; color: var(--mark); }
 details { margin-top: .8rem; }
 summary { cursor: pointer; color: var(--mark); }
@@ -174,7 +175,7 @@ def logarithmic(ax: Any, *, x: bool = False) -> None:
 def number(value: float) -> str:
     """0.02, 500, 3·10⁻⁷."""
     if value == 0 or 1e-3 <= abs(value) < 1e4:
-        return f"{value:.3g}"
+        return f"{float(f'{value:.3g}'):g}"
     mantissa, exponent = f"{value:.2e}".split("e")
     digits = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
     factor = f"{float(mantissa):g}·"

@@ -20,6 +20,9 @@ from spherule.report.style import page, printable
 from spherule.runs.evaluation import evaluated
 from spherule.train.task import Log
 
+_SEEN, _WIDEST = 6, 30
+"""Sentences before the rest is folded away; characters of a cell before it is wrapped."""
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -57,9 +60,7 @@ class ResultsTable:
         body = ""
         for row in self.rows:
             cells = "".join(
-                f"<td{' class=best' if c.value is not None and c.value == best[i] else ''}>"
-                f"{html.escape(c.text)}</td>"
-                for i, c in enumerate(row)
+                f"<td{_look(c, best[i])}>{html.escape(c.text)}</td>" for i, c in enumerate(row)
             )
             body += f"<tr>{cells}</tr>\n"
         return (
@@ -91,8 +92,19 @@ def comparison_page(tables: Sequence[ResultsTable], bad: Sequence[str] = ()) -> 
 
 
 def red(sentences: Sequence[str]) -> str:
-    """Paragraphs that are seen."""
-    return "".join(f"<p class=bad>{html.escape(sentence)}</p>" for sentence in sentences)
+    """Paragraphs that are seen; many are folded away but for the first."""
+    lines = [f"<p class=bad>{html.escape(sentence)}</p>" for sentence in sentences]
+    seen, more = "".join(lines[:_SEEN]), lines[_SEEN:]
+    if not more:
+        return seen
+    return f"{seen}<details><summary>{len(more)} more like these</summary>{''.join(more)}</details>"
+
+
+def _look(cell: Cell, best: float | None) -> str:
+    """Its class: the best of a column, or a name so long that it takes several lines."""
+    if cell.value is not None and cell.value == best:
+        return " class=best"
+    return " class=long" if len(cell.text) > _WIDEST else ""
 
 
 def results_table(
@@ -113,11 +125,11 @@ def results_table(
             )
     headings = ("Model", "parameters", "training loss ↓", *columns.values())
     rows = []
-    for result in results:
+    for directory, result in zip(directories, results, strict=True):
         training = result["training_loss"]
         rows.append(
             (
-                Cell(result["title"]),
+                Cell(result["title"].strip() or Path(directory).name),
                 Cell(f"{result['parameters']:,}"),
                 Cell("" if training is None else f"{training:.{_digits(training)}f}", training),
                 *(_mean_and_deviation(result["test"][name]) for name in columns),
