@@ -4,6 +4,7 @@ import datetime
 import math
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ from spherule.models import TransformerConfig, build
 from spherule.runs import Run, evaluate, evaluated, predict, roll_out, train
 from spherule.tasks import ForecastConfig
 from spherule.tasks.field_prediction import BATCH, _pieces
+from spherule.tasks.fields import FieldTask
+from spherule.tasks.shallow_water import ShallowWaterTask
 from spherule.train import RunConfig, TrainingConfig
 from tests.fields import era5_like
 from tests.tiny import losses, silent
@@ -364,3 +367,23 @@ def test_a_rollout_starts_from_the_one_step_error_and_beats_nothing_at_first(for
     assert np.allclose(rollout.model_error[0], square.sqrt().mean(0), rtol=1e-5)
     assert rollout.frames["truth"].shape[0] == 3
     assert rollout.spectra["model"].shape == rollout.spectra["truth"].shape
+
+
+def test_fits_see_samples_that_lie_apart() -> None:
+    def few(samples: int, count: int, endless: bool = False) -> int:
+        return FieldTask.fitting_stride(SimpleNamespace(samples=samples, endless=endless), count)
+
+    def old(windows: int, count: int) -> int:
+        return ShallowWaterTask.fitting_stride(SimpleNamespace(_windows=windows), count)
+
+    assert (few(100, 8), few(5, 8), few(100, 8, endless=True)) == (12, 1, 1)
+    assert (old(5, 8), old(6, 9), old(3, 64), old(1, 2)) == (5, 5, 1, 1)
+    assert isinstance(old(6, 9), int)
+
+
+def test_variables_of_other_dimensions_are_refused(forecast, tmp_path: Path) -> None:
+    data = open_fields(forecast[0]).load()
+    data["t"] = data["t"].isel(time=0, drop=True)
+    data.to_netcdf(tmp_path / "other.nc", engine="h5netcdf")
+    with pytest.raises(ValueError, match=r"different dimensions: z \(.*, t \("):
+        predict(Run.open(forecast[1]), tmp_path / "other.nc", tmp_path / "out.nc")
