@@ -133,7 +133,7 @@ def save(figure: "Figure", to: Any, **options: Any) -> None:
     from matplotlib.text import Text
 
     for text in figure.findobj(Text):
-        text.set_text(printable(text.get_text()))  # type: ignore[attr-defined]
+        text.set_text(printable(text.get_text()))
     figure.savefig(to, **options)
     plt.close(figure)
 
