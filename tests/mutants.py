@@ -538,7 +538,8 @@ class Results:
 
     def killed(self, mutant: Mutant) -> bool | None:
         """None where it has to be tried. Read anew each time: others may be at work too."""
-        lines = [json.loads(line) for line in self.path.open()] if self.path.exists() else []
+        text = self.path.read_text() if self.path.exists() else ""
+        lines = [json.loads(line) for line in text.splitlines()]
         known = {(r["mutant"], r["file"], r.get("tests")): r["killed"] for r in lines}
         name, file, tests = self.key(mutant)
         return known.get((name, file, None)) or known.get((name, file, tests))
