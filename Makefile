@@ -73,10 +73,11 @@ sanitize:
 SECONDS ?= 600
 CLANGXX ?= clang++
 FUZZED = $(CLANGXX) -std=gnu++17 -O1 -g -w -DSPHERULE_ISA=baseline -I$(CURDIR)/src/spherule/csrc
+HARNESSES := attention disco pointwise transforms
 fuzz: $(SETUP)
-	mkdir -p build/fuzz/attention build/fuzz/disco build/fuzz/pointwise
+	mkdir -p $(HARNESSES:%=build/fuzz/%)
 	cd build/fuzz && $(FUZZED) -fsanitize=fuzzer-no-link,address -c $(CURDIR)/src/spherule/csrc/*.cpp
-	for what in attention disco pointwise; do \
+	for what in $(HARNESSES); do \
 	    $(FUZZED) -fsanitize=fuzzer,address build/fuzz/*.o tests/native/fuzz_$$what.cpp -o build/fuzz_$$what && \
 	    build/fuzz_$$what -max_total_time=$(SECONDS) -max_len=512 build/fuzz/$$what tests/fuzz/corpus/$$what || exit 1; \
 	done

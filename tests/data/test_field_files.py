@@ -1,11 +1,14 @@
 """What people have: formats, several files, levels, members, calendars, rows of their own."""
 
+import sys
+import types
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from spherule.data import grib
 from spherule.data.field_files import choose, open_fields
 from spherule.data.forecast import ForecastDataset
 from spherule.data.layout import Layout
@@ -196,3 +199,15 @@ def test_fields_are_read_on_another_grid(data) -> None:
     place = smooth.read(data["place"])
     assert np.allclose(place.ravel(), smooth.grid.xyz @ [1.0, 2.0, 3.0], atol=0.06)
     assert smooth.unread(place, ["latitude", "longitude"]).shape == data["place"].shape
+
+
+def test_grib_without_messages_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    cubes: list = []
+    store = types.ModuleType("cfgrib.xarray_store")
+    store.open_variable_datasets = lambda *_, **__: cubes
+    monkeypatch.setitem(sys.modules, "cfgrib", types.ModuleType("cfgrib"))
+    monkeypatch.setitem(sys.modules, "cfgrib.xarray_store", store)
+    with pytest.raises(ValueError, match="no messages"):
+        grib._opened("empty.grib", 0, False)
+    cubes.append(era5_like("era5", times=2)[["z"]])
+    assert list(grib._opened("one.grib", 0, False).data_vars) == ["z"]

@@ -223,3 +223,13 @@ def test_rings_are_as_fine_as_64_bits_allow_and_no_finer() -> None:
 def test_window_needs_a_middle(size: tuple) -> None:
     with pytest.raises(ValueError, match="size="):
         Neighborhood.window((8, 16), size)
+
+
+def test_fine_grids_meet_only_the_rings_of_their_disks_or_are_refused() -> None:
+    fine = Grid.fejer(30000, 60000)
+    table = disk_table(fine, fine, 7 * np.pi / 30000, 0.0)
+    inside = slice(7, -7)
+    assert (np.diff(table.pairs)[inside] == 15).all()
+    assert (table.first[inside] == np.arange(30000 - 14)).all()
+    with pytest.raises(ValueError, match=r"cutoff=1 .*481777050 pairs of rings.* 33554432 at most"):
+        Neighborhood.disk(fine, fine, 1.0)

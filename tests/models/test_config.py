@@ -162,3 +162,9 @@ def test_what_was_built_is_in_the_models_config() -> None:
     assert segformer.cutoffs == tuple(g.cutoff(7) for g in (Grid.gauss(6, 12), Grid.gauss(3, 6)))
     planar = small("planar segformer, local", grid).config
     assert planar.merging_cutoffs is planar.mixing_cutoffs is planar.cutoffs is None
+
+
+def test_the_papers_sizes_are_the_defaults() -> None:
+    config = TransformerConfig()
+    sizes = (config.width, config.depth, config.heads, config.mlp_ratio, config.qk_norm)
+    assert sizes == (128, 4, 1, 2.0, False)

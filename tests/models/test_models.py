@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from spherule import Grid, models, nn, ops
 from spherule.models import SegformerConfig, TransformerConfig, VisionTransformerConfig
@@ -48,6 +49,21 @@ def small(
 def test_parameter_counts_are_the_papers(name: str, count: int) -> None:
     model = models.build(MODELS[name], "gauss:32x64", 3, 1)
     assert sum(p.numel() for p in model.parameters()) == count
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_no_samples_are_no_predictions(name: str) -> None:
+    model = small(name)
+    y = model(torch.randn(0, 2, 12, 24))
+    assert y.shape == (0, 2, 12, 24)
+    y.sum().backward()
+
+
+def test_vision_transformer_cuts_and_joins_patches_as_torch_does() -> None:
+    model = small("vision transformer", channels=(3, 2))
+    x, y = torch.randn(2, 3, 12, 24), torch.randn(2, 8, 6, 12)
+    assert torch.equal(model._to_patches(x), F.pixel_unshuffle(x, 2).flatten(2))
+    assert torch.equal(model._from_patches(y.flatten(2)), F.pixel_shuffle(y, 2))
 
 
 def test_large_segformer_doubles_the_widths() -> None:

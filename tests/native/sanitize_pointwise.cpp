@@ -219,7 +219,12 @@ void legendre(int64_t fields, int64_t lmax, int64_t pairs) {
     for (size_t i = 0; i < c.size(); i++)
         again += c[i] * back[i];
     expect(!status && std::abs(there - again) < 1e-11 * there, "analysis");
-    order[0] = lmax + 1;
+    spherule_legendre many = s;
+    many.fields = many.orders = many.rings = INT32_MAX;
+    expect(spherule_legendre_analysis(&many, f.data(), back.data()) == SPHERULE_BAD_SIZES, "many");
+    y.back() = 1.5;
+    expect(spherule_legendre_synthesis(&s, c.data(), f.data()) == SPHERULE_BAD_TABLE, "southern");
+    y.back() = 1, order[0] = lmax + 1;
     expect(spherule_legendre_synthesis(&s, c.data(), f.data()) == SPHERULE_BAD_TABLE, "bad order");
 }
 
@@ -281,7 +286,12 @@ void ring_spectra(int64_t fields, int64_t rings, int64_t orders) {
         right &= std::abs(back[2 * n + 1] + (m && s.phases ? p[1] : 0) * twice) < 1e-12;
     }
     expect(right && !status, "unfold");
-    nphi[0] = 0;
+    spherule_ring_spectra many = s;
+    many.fields = many.rings = many.orders = INT32_MAX;
+    expect(spherule_fold(&many, f.data()) == SPHERULE_BAD_SIZES, "many");
+    stride[0] = INT64_MAX / 8;
+    expect(spherule_unfold(&s, back.data()) == SPHERULE_BAD_TABLE, "far apart");
+    stride[0] = 7, nphi[0] = 0;
     expect(spherule_fold(&s, f.data()) == SPHERULE_BAD_TABLE, "no points");
 }
 

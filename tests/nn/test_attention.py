@@ -166,3 +166,19 @@ def test_bad_input_is_named(unchecked) -> None:
     ]:
         with pytest.raises(ValueError, match=words):
             call()
+
+
+@pytest.mark.parametrize("cross", [False, True])
+def test_keys_and_values_that_are_sent_in_one_tensor_are_those_that_stay(cross: bool) -> None:
+    class Echo(torch.nn.Module):
+        exchanges = True
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x
+
+    layer = SphericalAttention(6, GRID, heads=2, cutoff=0.9)
+    x = torch.randn(2, 6, *GRID.shape)
+    context = (torch.randn(2, 6, *GRID.shape),) if cross else ()
+    alone = layer(x, *context)
+    layer.halo = Echo()
+    torch.testing.assert_close(layer(x, *context), alone)

@@ -242,3 +242,14 @@ def test_reduced_grids_resolve_half_as_many_degrees_as_they_have_rings() -> None
     lmax = {name: default_lmax(Grid.from_name(name)) for name in ("H2", "O4", "gauss:6x12")}
     assert lmax == {"H2": 3, "O4": 4, "gauss:6x12": 5}
     assert all(type(value) is int for value in lmax.values())
+
+
+def test_a_reach_of_zero_keeps_degrees_apart() -> None:
+    grid = Grid.gauss(8, 16)
+    mix = random_zonal(grid, lmax=5, reach=0)
+    coeffs = torch.zeros(1, 3, 6, 6, dtype=torch.complex128)
+    coeffs[0, :, 4, 2] = 1 + 1j
+    power = ops.sht(mix(ops.isht(coeffs, grid)), grid, lmax=5).abs().sum(1)[0]
+    assert power[4, 2] > 0.1
+    power[4, 2] = 0
+    assert power.max() < 1e-12

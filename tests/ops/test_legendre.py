@@ -187,3 +187,6 @@ def test_the_library_reads_tables_to_their_ends_and_refuses_what_they_must_not_h
                 bad[place] = wrong
                 with pytest.raises(ValueError, match="spherule_legendre_synthesis"):
                     synthesis(**{name: bad})
+    for wrong in (-0.1, 1.5, np.nan):
+        with pytest.raises(ValueError, match="spherule_legendre_synthesis"):
+            synthesis(y=np.append(rings.y[:-1], wrong))

@@ -316,3 +316,16 @@ def test_a_file_system_that_may_only_be_read_is_named_before_anything_is_made() 
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert "Read-only file system: '/mnt/run'" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_checkpoint_is_found_by_its_step_where_it_is_whole(run_copy: Path) -> None:
+    directory = RunDirectory(run_copy)
+    kept = checkpoints(directory.checkpoints)
+    best = kept[-1].state()["best"]
+    assert {c.step for c in kept} == {8, 9, best}
+    assert [directory.at(c.step) for c in kept] == kept
+    assert directory.at(7) is None
+    assert directory.at(None) is None
+    (kept[-1].path / "state.json").write_text("{}")
+    assert directory.at(9) is None
+    assert directory.at(kept[0].step) == kept[0]

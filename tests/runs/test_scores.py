@@ -117,6 +117,7 @@ def test_scores_are_files_that_others_read(run: Run, tmp_path: Path) -> None:
     found = score(run, samples=1)
     found.save(tmp_path / "scores.json")
     found.save(tmp_path / "scores.nc")
+    found.save(tmp_path / "not" / "yet" / "there.json")
     values = json.loads((tmp_path / "scores.json").read_text())
     assert values["variables"]["z"]["persistence"]["rmse"] == found.rmse[1, 0]
     assert values["variables"]["z"]["climatology"]["acc"] is None

@@ -4,6 +4,7 @@ import datetime
 import math
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,9 +12,12 @@ import torch
 
 from spherule.data.field_files import open_fields
 from spherule.data.layout import Layout
-from spherule.models import TransformerConfig
+from spherule.models import TransformerConfig, build
 from spherule.runs import Run, evaluate, evaluated, predict, roll_out, train
 from spherule.tasks import ForecastConfig
+from spherule.tasks.field_prediction import BATCH, _pieces
+from spherule.tasks.fields import FieldTask
+from spherule.tasks.shallow_water import ShallowWaterTask
 from spherule.train import RunConfig, TrainingConfig
 from tests.fields import era5_like
 from tests.tiny import losses, silent
@@ -271,6 +275,19 @@ def test_bad_input_is_named(finished: Path, forecast, tmp_path: Path) -> None:
         ForecastConfig().open(0)
 
 
+def test_files_are_predicted_a_few_fields_at_a_time() -> None:
+    data = era5_like("era5", times=BATCH + 3)
+    layout = Layout.of(data)
+    pieces = list(_pieces(data["z"], layout))
+    assert [data["z"].isel(piece).sizes["time"] for piece in pieces] == [BATCH, 3]
+    members = data["z"].expand_dims(member=2).transpose("time", "member", ...)
+    sizes = [members.isel(piece).sizes for piece in _pieces(members, layout)]
+    fields = [size["time"] * size["member"] for size in sizes]
+    assert max(fields) <= BATCH
+    assert sum(fields) == 2 * (BATCH + 3)
+    assert list(_pieces(data["z"].isel(time=0), layout)) == [{}]
+
+
 def test_missing_values_can_be_left_out_of_the_loss(tmp_path: Path) -> None:
     data = era5_like("era5", times=30)
     data["t"][:, 2:4, 5:9] = np.nan  # land
@@ -289,6 +306,24 @@ def test_missing_values_can_be_left_out_of_the_loss(tmp_path: Path) -> None:
     assert torch.equal(seen, state.where(state.isfinite(), 0.0))
     missing = open_fields(tmp_path / "out.nc")["t"].isnull()
     assert bool((missing == data["t"].isnull().values).all())
+
+
+@pytest.mark.parametrize("norm", ["instance", "layer"])
+def test_a_state_of_which_nothing_is_known_is_the_mean_to_a_model(
+    norm: str, tmp_path: Path
+) -> None:
+    data = era5_like("era5", times=12)
+    for name in ("z", "t"):
+        data[name][0] = np.nan
+    data.to_netcdf(tmp_path / "late.nc", engine="h5netcdf")
+    path = tmp_path / "late.nc"
+    task = ForecastConfig(data=path, variables=("z", "t"), lead="1h", missing="mask").open(0)
+    model = build(TransformerConfig(width=8, depth=1, norm=norm), task.grid, 2, 2)
+    states = torch.stack([task.training[i][0] for i in range(2)])
+    assert states[0].isnan().all()
+    prediction = task.step(model, states)
+    torch.testing.assert_close(prediction[0], model(torch.zeros_like(states[:1]))[0])
+    torch.testing.assert_close(prediction[1], model(states[1:])[0])
 
 
 def test_evaluation_is_kept_until_the_model_is_another(finished: Path) -> None:
@@ -332,3 +367,23 @@ def test_a_rollout_starts_from_the_one_step_error_and_beats_nothing_at_first(for
     assert np.allclose(rollout.model_error[0], square.sqrt().mean(0), rtol=1e-5)
     assert rollout.frames["truth"].shape[0] == 3
     assert rollout.spectra["model"].shape == rollout.spectra["truth"].shape
+
+
+def test_fits_see_samples_that_lie_apart() -> None:
+    def few(samples: int, count: int, endless: bool = False) -> int:
+        return FieldTask.fitting_stride(SimpleNamespace(samples=samples, endless=endless), count)
+
+    def old(windows: int, count: int) -> int:
+        return ShallowWaterTask.fitting_stride(SimpleNamespace(_windows=windows), count)
+
+    assert (few(100, 8), few(5, 8), few(100, 8, endless=True)) == (12, 1, 1)
+    assert (old(5, 8), old(6, 9), old(3, 64), old(1, 2)) == (5, 5, 1, 1)
+    assert isinstance(old(6, 9), int)
+
+
+def test_variables_of_other_dimensions_are_refused(forecast, tmp_path: Path) -> None:
+    data = open_fields(forecast[0]).load()
+    data["t"] = data["t"].isel(time=0, drop=True)
+    data.to_netcdf(tmp_path / "other.nc", engine="h5netcdf")
+    with pytest.raises(ValueError, match=r"different dimensions: z \(.*, t \("):
+        predict(Run.open(forecast[1]), tmp_path / "other.nc", tmp_path / "out.nc")

@@ -1,9 +1,11 @@
 """What training computes: schedules, averages, accumulation, precision, several leads, ranks."""
 
+import itertools
 import math
 import os
 import subprocess
 import sys
+import types
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import pytest
 import torch
 
 from spherule.runs import Run, RunDirectory, train
-from spherule.train import TrainingConfig
+from spherule.train import StepEvent, TrainingConfig, loop
 from spherule.train.batches import Batches
 from spherule.train.optim import MovingAverage, Schedule
 from tests.tiny import TINY, losses, silent, tiny, validations
@@ -184,3 +186,19 @@ def test_tensorboard_is_told_where_it_is_installed(tmp_path: Path, monkeypatch) 
     assert ("training/loss", 3) in told
     assert ("validation/l2", 3) in told
     assert told[-1] == "closed"
+
+
+def test_speed_is_samples_a_second_without_validation(tmp_path: Path, monkeypatch) -> None:
+    # A clock that goes on by a second whenever it is read: once a step, and before and after
+    # validation.
+    clock = itertools.count()
+    now = types.SimpleNamespace(perf_counter=lambda: float(next(clock)))
+    monkeypatch.setattr(loop, "time", now)
+    speeds: list[float] = []
+
+    def on_step(event: StepEvent) -> None:
+        if event.validation is None:
+            speeds.append(event.samples_per_second)
+
+    train(tiny(epochs=2), tmp_path / "run", on_step=on_step, log=silent)
+    assert speeds == pytest.approx([4.0, 4.0, 4.0, 4 * 4 / 5, 5 * 4 / 6, 6 * 4 / 7])

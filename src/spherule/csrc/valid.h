@@ -15,6 +15,14 @@ constexpr int64_t THREADS = 1 << 12;
 
 inline bool within(int64_t low, int64_t x, int64_t high) { return low <= x && x <= high; }
 
+// Whether so many numbers, none of these sizes negative, have places that 64 bits can count
+inline bool countable(int64_t a, int64_t b, int64_t c) {
+    constexpr int64_t bytes = 2 * sizeof(double);  // of a complex number
+    int64_t size;
+    return !__builtin_mul_overflow(a, b, &size) && !__builtin_mul_overflow(size, c, &size) &&
+           !__builtin_mul_overflow(size, bytes, &size);
+}
+
 inline bool valid(const spherule_problem &p) {
     int64_t size;
     const bool sizes = within(0, p.batch, MOST) && within(0, p.heads, MOST) &&
@@ -92,13 +100,15 @@ inline bool valid(const spherule_pointwise &p, const spherule_channels &x,
 inline bool valid_sizes(const spherule_legendre &s) {
     return within(0, s.fields, MOST) && within(0, s.lmax, WIDEST) && within(0, s.rings, MOST) &&
            within(0, s.pairs, s.rings) && within(0, s.orders, MOST) &&
+           countable(s.fields, s.lmax + 1, s.orders) && countable(s.fields, s.rings, s.orders) &&
            within(SPHERULE_FLOAT32, s.dtype, SPHERULE_FLOAT64) && within(1, s.threads, THREADS);
 }
 
 inline bool valid(const spherule_legendre &s) {
+    constexpr double equator = 1 + 1e-15;  // rounded
     for (int64_t i = 0; i < s.pairs; i++)
         if (!within(-1, s.north[i], s.rings - 1) || !within(-1, s.south[i], s.rings - 1) ||
-            !(s.y[i] >= (i ? s.y[i - 1] : 0)))
+            !(s.y[i] >= (i ? s.y[i - 1] : 0) && s.y[i] <= equator))
             return false;
     for (int64_t i = 0; i < s.orders; i++)
         if (!within(0, s.order[i], s.lmax))
@@ -108,12 +118,14 @@ inline bool valid(const spherule_legendre &s) {
 
 inline bool valid_sizes(const spherule_ring_spectra &s) {
     return within(0, s.fields, MOST) && within(0, s.rings, MOST) && within(0, s.orders, MOST) &&
+           countable(s.fields, s.rings, s.orders) &&
            within(SPHERULE_FLOAT32, s.dtype, SPHERULE_FLOAT64) && within(1, s.threads, THREADS);
 }
 
 inline bool valid(const spherule_ring_spectra &s) {
     for (int64_t i = 0; i < s.rings; i++)
-        if (!within(1, s.nphi[i], MOST) || !s.half[i] || s.stride[i] < s.nphi[i] / 2 + 1)
+        if (!within(1, s.nphi[i], MOST) || !s.half[i] || s.stride[i] < s.nphi[i] / 2 + 1 ||
+            !countable(s.fields, s.stride[i], 1))
             return false;
     return true;
 }

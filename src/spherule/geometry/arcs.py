@@ -24,6 +24,9 @@ UNIT = 2**28
 # Earth.
 RIM = 1e-12
 
+# Of rings, in a table: a gigabyte, and four while it is made.
+MOST_PAIRS = 2**25
+
 Ints = NDArray[np.int64]
 
 
@@ -99,9 +102,8 @@ def disk_table(query: Grid, key: Grid, cutoff: float, edge_width: float) -> ArcT
     edge_width / 2.
     """
     outer, inner = cutoff + edge_width / 2 + RIM, cutoff - edge_width / 2 + RIM
-    distance = np.abs(query.theta[:, None] - key.theta[None, :])
-    met = distance <= outer
-    r, s = np.nonzero(met)
+    r, s = _pairs_within(query.theta, key.theta, outer)
+    distance = np.abs(query.theta[r] - key.theta[s])
     nq, nk = query.nphi[r], key.nphi[s]
     if np.any(nq * nk >= 2**33):
         raise ValueError(
@@ -112,21 +114,43 @@ def disk_table(query: Grid, key: Grid, cutoff: float, edge_width: float) -> ArcT
     # Half a turn either way, so that sums with places and reaches stay within 64 bits.
     half = UNIT * nq * nk
     shift = (shift + half) % (2 * half) - half
-    arguments = (query.theta[r], key.theta[s], distance[r, s], nq * nk)
+    arguments = (query.theta[r], key.theta[s], distance, nq * nk)
     reach = _reach(outer, *arguments)
-    meets = met.sum(axis=1)
+    meets = np.bincount(r, minlength=query.theta.size)
     pairs = np.concatenate([[0], np.cumsum(meets)])
+    first = np.zeros(meets.size, np.int64)
+    first[meets > 0] = s[pairs[:-1][meets > 0]]
     keys = np.bincount(r, np.minimum(reach / (UNIT * nq), nk), minlength=query.theta.size)
     return ArcTable(
         _rings(query),
         _rings(key),
-        first=np.argmax(met, axis=1) if met.size else np.zeros(meets.size, np.int64),
+        first=first,
         pairs=pairs,
         shift=shift,
         reach=reach,
         inner=_reach(inner, *arguments) if edge_width else reach,
         order=np.argsort(-keys, kind="stable"),
     )
+
+
+def _pairs_within(
+    theta_q: NDArray[np.float64], theta_k: NDArray[np.float64], distance: float
+) -> tuple[Ints, Ints]:
+    """Rings no farther from each other, those of each query ring in order. Rings come in order, so
+    that only those that meet are looked at.
+    """
+    low = np.searchsorted(theta_k, theta_q - distance - RIM)
+    counts = np.searchsorted(theta_k, theta_q + distance + RIM, side="right") - low
+    if (total := int(counts.sum())) > MOST_PAIRS:
+        raise ValueError(
+            f"a disk of cutoff={distance:g} between {theta_q.size} and {theta_k.size} rings meets "
+            f"{total} pairs of rings, and a table holds {MOST_PAIRS} at most: take a smaller "
+            "cutoff, or coarser grids"
+        )
+    r, place = runs(counts)
+    s = low[r] + place
+    met = np.abs(theta_q[r] - theta_k[s]) <= distance
+    return r[met], s[met]
 
 
 def _reach(

@@ -204,6 +204,12 @@ class Neighborhood(ABC):
     ) -> NDArray[np.int64]:
         """The number of keys of these queries of ring r, of positive weight only if asked."""
         table, logw = self.table, self.ring_log_weights
+        if queries.size == 1:  # all rings at once: fine grids have millions of pairs
+            pairs = np.arange(table.pairs[r], table.pairs[r + 1])
+            rings = table.first[r] + np.arange(pairs.size)
+            keys = np.broadcast_to(table.arcs(r, queries, pairs, rings)[1], pairs.shape)
+            counted = keys if logw is None or not positive else keys[logw[rings] > -np.inf]
+            return counted.sum(keepdims=True)
         counts = np.zeros(queries.size, np.int64)
         for pair, s in table.pairs_of(r):
             if not (positive and logw is not None and logw[s] == -np.inf):
@@ -281,7 +287,8 @@ class Disk(Neighborhood):
         table, fewest = self.table, []
         for r, nq in enumerate(table.query.nphi):
             # Where all rings have as many points, all queries of a ring have as many keys.
-            alike = all(table.key.nphi[s] == nq for _, s in table.pairs_of(r))
+            met = slice(table.first[r], table.first[r] + table.pairs[r + 1] - table.pairs[r])
+            alike = (table.key.nphi[met] == nq).all()
             counts = self._ring_counts(r, np.arange(1 if alike else nq), positive=True)
             if counts.min() == 0:
                 point = int(np.argmin(counts))

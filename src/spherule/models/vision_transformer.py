@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Literal
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from spherule import checks
@@ -75,9 +74,19 @@ class VisionTransformer(Network):
 
     def branch(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         require_dtype(self, "x", x)
-        patches = self.encoder(F.pixel_unshuffle(x, self.config.patch).flatten(2))
+        patches = self.encoder(self._to_patches(x))
         latent = self.run_blocks(
             self.blocks, self.position, patches.unflatten(-1, self.latent_shape)
         )
-        decoded = self.decoder(latent.flatten(2)).unflatten(-1, self.latent_shape)
-        return F.pixel_shuffle(decoded, self.config.patch)
+        return self._from_patches(self.decoder(latent.flatten(2)))
+
+    # As torch's pixel_unshuffle and pixel_shuffle, which take no empty batch.
+    def _to_patches(self, x: Tensor) -> Tensor:
+        patch, (rows, columns) = self.config.patch, self.latent_shape
+        x = x.reshape(*x.shape[:2], rows, patch, columns, patch).permute(0, 1, 3, 5, 2, 4)
+        return x.reshape(x.shape[0], x.shape[1] * patch**2, rows * columns)
+
+    def _from_patches(self, x: Tensor) -> Tensor:
+        patch, (rows, columns) = self.config.patch, self.latent_shape
+        x = x.reshape(x.shape[0], self.out_channels, patch, patch, rows, columns)
+        return x.permute(0, 1, 4, 2, 5, 3).reshape(*x.shape[:2], rows * patch, columns * patch)

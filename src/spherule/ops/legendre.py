@@ -4,7 +4,7 @@ that large transforms need no more memory than their data. The structs mirror cs
 
 from ctypes import Structure, c_int32, c_int64, c_void_p
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from torch import Tensor
 
 from spherule import native
 from spherule.grids import Grid
+from spherule.ops.linear_map import LinearMap
 
 LARGEST_TABLE = 2**26
 """Bytes. Tables up to this size are kept: many fields at once are one product with them."""
@@ -72,9 +73,7 @@ def to_coeffs(spectra: Tensor, rings: Rings, orders: tuple[int, ...], lmax: int)
     return _Transform.apply(spectra, rings, orders, lmax, True)
 
 
-class _Transform(torch.autograd.Function):
-    """Linear in its tensor, so tangents go the same way and gradients the other."""
-
+class _Transform(LinearMap):
     @staticmethod
     def forward(
         x: Tensor, rings: Rings, orders: tuple[int, ...], lmax: int, transposed: bool
@@ -98,23 +97,6 @@ class _Transform(torch.autograd.Function):
         )
         native.call(name, struct, x.data_ptr(), y.data_ptr())
         return y
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple, output: Tensor) -> None:
-        _, *ctx.rest = inputs
-
-    @staticmethod
-    def backward(ctx: Any, dy: Tensor) -> tuple:
-        *rest, transposed = ctx.rest
-        return _Transform.apply(dy, *rest, not transposed), None, None, None, None
-
-    @staticmethod
-    def jvp(ctx: Any, tangent: Tensor, *_: None) -> Tensor:
-        return _Transform.apply(tangent, *ctx.rest)
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple, x: Tensor, *rest: Any) -> tuple[Tensor, int]:
-        return _Transform.apply(x.movedim(in_dims[0], 0), *rest), 0
 
 
 class Legendre(Structure):

@@ -3,7 +3,7 @@ rings folded at once by the native library. The struct mirrors csrc/ring_spectra
 """
 
 from ctypes import Structure, c_int32, c_int64, c_void_p
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from spherule import native
 from spherule.grids import Grid
+from spherule.ops.linear_map import LinearMap
 from spherule.ops.tables import table
 
 
@@ -36,10 +37,8 @@ def to_orders(flat: Tensor, grid: Grid, mmax: int) -> Tensor:
     return _Transform.apply(flat, grid, mmax + 1, False, True)
 
 
-class _Transform(torch.autograd.Function):
-    """Linear in its tensor, so tangents go the same way and gradients the other. `both`: order
-    m > 0 stands for -m too.
-    """
+class _Transform(LinearMap):
+    """`both`: order m > 0 stands for -m too."""
 
     @staticmethod
     def forward(x: Tensor, grid: Grid, orders: int, both: bool, transposed: bool) -> Tensor:
@@ -48,23 +47,6 @@ class _Transform(torch.autograd.Function):
         x = x.reshape(batch.numel(), *x.shape[len(batch) :])
         y = (_orders if transposed else _points)(x, grid, orders, both)
         return y.reshape(*batch, *y.shape[1:])
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple, output: Tensor) -> None:
-        _, *ctx.rest = inputs
-
-    @staticmethod
-    def backward(ctx: Any, dy: Tensor) -> tuple:
-        *rest, transposed = ctx.rest
-        return _Transform.apply(dy, *rest, not transposed), None, None, None, None
-
-    @staticmethod
-    def jvp(ctx: Any, tangent: Tensor, *_: None) -> Tensor:
-        return _Transform.apply(tangent, *ctx.rest)
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple, x: Tensor, *rest: Any) -> tuple[Tensor, int]:
-        return _Transform.apply(x.movedim(in_dims[0], 0), *rest), 0
 
 
 def _points(orders: Tensor, grid: Grid, _: int, both: bool) -> Tensor:

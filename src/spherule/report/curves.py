@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from spherule.report.style import embedded, logarithmic, pyplot, run_style
+from spherule.report.style import embedded, label, logarithmic, pyplot, run_style
 
 
 def draw_losses(titles: Sequence[str], journals: Sequence[list[dict[str, Any]]]) -> str:
@@ -25,7 +25,7 @@ def draw_losses(titles: Sequence[str], journals: Sequence[list[dict[str, Any]]])
                 marker="o",
                 markersize=4,
                 linewidth=1.8,
-                label=title,
+                label=label(title),
             )
     ax.set(xlabel="step", ylabel="loss")
     logarithmic(ax)
@@ -35,7 +35,7 @@ def draw_losses(titles: Sequence[str], journals: Sequence[list[dict[str, Any]]])
         ax.yaxis.set_major_formatter(plt.FuncFormatter(lambda value, _: f"{value:g}"))
         ax.yaxis.set_minor_formatter(plt.NullFormatter())
     ax.set_title("Loss: each training step (faint), validation after each epoch (dots)")
-    ax.legend(frameon=False)
+    legend_below(figure, ax)
     ax.grid(alpha=0.25, which="both")
     return embedded(figure, "Training and validation loss against steps", vector=True)
 
@@ -53,6 +53,15 @@ def panels_of(panels: Sequence[str], *, height: float) -> tuple[Any, Any]:
 
 
 def legend_below(figure: Any, ax: Any) -> None:
-    """Of the whole figure."""
+    """Of the whole figure, which grows with it."""
     handles, labels = ax.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    if not handles:
+        return
+    width, height = figure.get_size_inches()
+    # At this size, an inch has room for about 15 characters.
+    columns = max(1, min(3, int(15 * width / (max(map(len, labels)) + 6))))
+    rows = -(-len(labels) // columns)
+    figure.set_size_inches(width, height + 0.21 * max(rows - 2, 0))
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=9
+    )

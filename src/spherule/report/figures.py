@@ -2,6 +2,7 @@
 
 import html
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import singledispatch
 from typing import Any
 
@@ -11,7 +12,16 @@ from spherule.report.curves import legend_below, panels_of
 from spherule.report.globe import globe_section
 from spherule.report.globe.payload import ROOM, SLIGHT
 from spherule.report.maps import Projection, draw_map, smooth
-from spherule.report.style import embedded, logarithmic, pyplot, run_style, section
+from spherule.report.style import (
+    bar_style,
+    embedded,
+    error_style,
+    label,
+    logarithmic,
+    pyplot,
+    run_style,
+    section,
+)
 from spherule.train.figures import (
     Bars,
     ByLatitude,
@@ -31,6 +41,8 @@ VIEWS: tuple[tuple[Projection, tuple[float, float], str], ...] = (
 )
 
 
+COLUMNS = 5
+"""Of maps or images, side by side."""
 FOLDED = 1_000_000
 """Bytes of what is folded away; what would be beyond is left out."""
 
@@ -79,7 +91,14 @@ def _(figure: Maps) -> str:
     worst = max((float(np.nanmax(np.abs(e))) for e in errors), default=0.0) or 1.0
     scales = {"field": fitting_colors(truth), "error": (-worst, worst, "PuOr_r")}
     assert fields
-    return "".join(_maps(figure, scales, *view) for view in VIEWS)
+    return "".join(_maps(part, scales, *view) for view in VIEWS for part in _beside(figure))
+
+
+def _beside(figure: Maps) -> list[Maps]:
+    """Of many columns a few each, so that they stay large enough to see."""
+    starts = range(0, max(map(len, figure.rows)), COLUMNS)
+    parts = ([row[start : start + COLUMNS] for row in figure.rows] for start in starts)
+    return [replace(figure, rows=[row for row in part if row]) for part in parts]
 
 
 def fitting_colors(values: np.ndarray) -> tuple[float, float, str]:
@@ -121,11 +140,11 @@ def _maps(
                 cmap=colors,
                 earth=figure.earth,
             )
-            ax.set_title(panel.title, fontsize=11)
+            ax.set_title(label(panel.title, 46), fontsize=11)
         kind = panels[-1].kind
-        label = {"field": figure.label, "error": f"error of {figure.label}"}[kind]
-        drawing.colorbar(drawn[kind], ax=row, shrink=0.85, label=label)
-    drawing.suptitle(f"{figure.title}, {words}", fontsize=13)
+        words_of = {"field": figure.label, "error": f"error of {figure.label}"}
+        drawing.colorbar(drawn[kind], ax=row, shrink=0.85, label=label(words_of[kind]))
+    drawing.suptitle(label(f"{figure.title}, {words}", 100), fontsize=13)
     return embedded(drawing, f"Maps of {figure.title}: {words}")
 
 
@@ -135,10 +154,12 @@ def _(figure: ByLatitude) -> str:
     for i, (ax, panel) in enumerate(zip(axes, figure.panels, strict=True)):
         for k, curve in enumerate(figure.curves):
             latitude = 90 - np.degrees(curve.grid.theta)
-            ax.plot(latitude, curve.values[i], **run_style(k), linewidth=1.8, label=curve.title)
+            ax.plot(
+                latitude, curve.values[i], **run_style(k), linewidth=1.8, label=label(curve.title)
+            )
         ax.set(xlim=(-90, 90), xticks=(-90, -45, 0, 45, 90), xlabel="latitude (degrees)")
         ax.set_ylim(bottom=0)
-        ax.set_title(panel)
+        ax.set_title(label(panel, 40))
         ax.grid(alpha=0.25)
     axes[0].set_ylabel(figure.ylabel)
     legend_below(drawing, axes[0])
@@ -153,21 +174,20 @@ def _(figure: Spectra) -> str:
         truths: list[Any] = []
         for k, curve in enumerate(figure.curves):
             degree = np.arange(1, curve.truth.shape[1])
-            style = run_style(k)
             if not any(np.array_equal(curve.truth, truth) for truth in truths):
-                label = "truth" if not truths else f"truth of {curve.title}"
+                name = label(f"truth of {curve.title}" if truths else "truth")
                 shade = str(0.15 + 0.3 * len(truths) % 0.6)
-                ax.plot(degree, curve.truth[i, 1:], color=shade, linewidth=2.4, label=label)
+                ax.plot(degree, curve.truth[i, 1:], color=shade, linewidth=2.4, label=name)
                 truths.append(curve.truth)
-            ax.plot(degree, curve.prediction[i, 1:], **style, linewidth=1.5, label=curve.title)
-            style = {**style, "linestyle": "--"}
-            label = f"error of {curve.title}"
-            ax.plot(degree, curve.error[i, 1:], **style, linewidth=1.2, label=label)
+            name = label(curve.title)
+            ax.plot(degree, curve.prediction[i, 1:], **run_style(k), linewidth=1.5, label=name)
+            name = label(f"error of {curve.title}")
+            ax.plot(degree, curve.error[i, 1:], **error_style(k), linewidth=1.2, label=name)
             top = max(top, curve.truth[i, 1:].max())
         logarithmic(ax, x=True)
         ax.set_ylim(top * 1e-8, top * 4)
         ax.set_xlabel("degree ℓ")
-        ax.set_title(panel)
+        ax.set_title(label(panel, 40))
         ax.grid(alpha=0.25)
     axes[0].set_ylabel("power")
     legend_below(drawing, axes[0])
@@ -176,6 +196,12 @@ def _(figure: Spectra) -> str:
 
 @draw.register
 def _(figure: Images) -> str:
+    starts = range(0, len(figure.columns), COLUMNS)
+    parts = (figure.columns[start : start + COLUMNS] for start in starts)
+    return "".join(_images(replace(figure, columns=part)) for part in parts)
+
+
+def _images(figure: Images) -> str:
     plt = pyplot()
     rows = max(len(column.images) for column in figure.columns)
     height = 1.55 * rows + (1.1 if figure.legend or figure.scales else 0.3)
@@ -193,7 +219,7 @@ def _(figure: Images) -> str:
                 drawn[column.scale] = _numbers(ax, image, figure.scales[column.scale])
             else:
                 ax.imshow(image, interpolation="nearest")
-        own[0].set_title(column.title, fontsize=10)
+        own[0].set_title(label(column.title, 40), fontsize=10)
     for ax in axes.flat:
         ax.set(xticks=[], yticks=[])
         for spine in ax.spines.values():
@@ -221,11 +247,11 @@ def _(figure: Bars) -> str:
     count, places = len(figure.values), np.arange(len(figure.categories))
     width = 0.8 / count
     for k, (title, values) in enumerate(figure.values.items()):
-        color = run_style(k)["color"]
-        ax.bar(places + (k + 0.5) * width - 0.4, values, width, color=color, label=title)
-    ax.set_xticks(places, figure.categories, rotation=30, ha="right")
+        place, name = places + (k + 0.5) * width - 0.4, label(title)
+        ax.bar(place, values, width, **bar_style(k), edgecolor="white", linewidth=0, label=name)
+    ax.set_xticks(places, [label(c, 30) for c in figure.categories], rotation=30, ha="right")
     ax.set(ylim=(0, 1), ylabel=figure.ylabel)
-    ax.legend(frameon=False)
+    legend_below(drawing, ax)
     ax.grid(alpha=0.25, axis="y")
     return embedded(drawing, f"{figure.ylabel} of each class", vector=True)
 

@@ -8,7 +8,7 @@ import torch
 from spherule import ops
 from spherule.grids import Grid
 from spherule.report.maps import draw_map
-from spherule.report.style import logarithmic, pyplot
+from spherule.report.style import logarithmic, pyplot, save
 
 GRIDS = ("gauss:24x48", "clenshaw_curtis:25x48", "H12", "O16")
 LMAX = 90
@@ -63,6 +63,5 @@ def draw_gallery(path: Path, *, seed: int = 0) -> Path:
     degrees.legend(frameon=False, fontsize=9)
     degrees.grid(alpha=0.25)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=130)
-    plt.close(figure)
+    save(figure, path, dpi=130)
     return path

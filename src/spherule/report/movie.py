@@ -13,7 +13,7 @@ from spherule.optional import require
 from spherule.pde import ShallowWater
 from spherule.pde.initial_states import CASES, case_named, mountain
 from spherule.report.maps import Projection, draw_map
-from spherule.report.style import pyplot
+from spherule.report.style import pyplot, save
 
 LMAX = 85
 EVERY = 3 * 3600  # seconds between frames
@@ -92,6 +92,5 @@ def _frame(
     draw_map(ax, vorticity, grid, projection=projection, center=center, limits=(-limit, limit))
     ax.set_title(f"{case}: vorticity, day {day:.2f}", fontsize=9)
     image = io.BytesIO()
-    figure.savefig(image, dpi=100)
-    plt.close(figure)
+    save(figure, image, dpi=100)
     return image

@@ -9,7 +9,7 @@ from spherule.geometry import Neighborhood
 from spherule.geometry.interpolation import nearest_points
 from spherule.grids import Grid
 from spherule.report.maps import draw_map, facing
-from spherule.report.style import pyplot
+from spherule.report.style import pyplot, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,8 +89,7 @@ def plot_neighborhood(
         f"{grid.name}: {keys.size} keys within {cutoff:g} rad of {place}{edge}", fontsize=14
     )
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=130)
-    plt.close(figure)
+    save(figure, path, dpi=130)
     counts = neighborhood.counts()
     return f"{keys.size} keys here; {counts.min()} to {counts.max()} over the grid"
 
@@ -114,5 +113,4 @@ def plot_panels(path: Path) -> None:
         ax.set_title(title, fontsize=13)
     figure.colorbar(drawn, ax=axes, shrink=0.8, label="weight, relative to the largest")
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
+    save(figure, path, dpi=110)

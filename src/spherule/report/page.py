@@ -39,7 +39,7 @@ def write_report(
     """
     runs = require_one_task(directories)
     table = results_table(directories, device=device, log=log)
-    titles = [run.config.title for run in runs]
+    titles = [run.config.title.strip() or run.directory.path.name for run in runs]
     if len(set(titles)) < len(titles):
         titles = [f"{t} ({run.directory.path.name})" for t, run in zip(titles, runs, strict=True)]
     where = choose_device(device)

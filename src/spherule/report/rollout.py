@@ -14,7 +14,7 @@ from spherule.report.figures import fitting_colors
 from spherule.report.globe import write_globe
 from spherule.report.maps import draw_map, smooth
 from spherule.report.movie import write_gif
-from spherule.report.style import logarithmic, pyplot, run_style
+from spherule.report.style import logarithmic, pyplot, run_style, save
 from spherule.runs.rollout import Rollout
 from spherule.train.figures import Section
 from spherule.train.files import write_json
@@ -113,8 +113,7 @@ def _growth(path: Path, rollout: Rollout) -> None:
     axes[0][0].set_ylabel("root mean square error")
     axes[0][0].legend(frameon=False)
     figure.suptitle(f"{rollout.title}: error of forecasts that follow themselves")
-    figure.savefig(path, dpi=130)
-    plt.close(figure)
+    save(figure, path, dpi=130)
 
 
 def _spectra(path: Path, rollout: Rollout) -> None:
@@ -143,8 +142,7 @@ def _spectra(path: Path, rollout: Rollout) -> None:
     axes[0][0].set_ylabel("power")
     axes[0][0].legend(frameon=False, title="thick: truth, thin: model")
     figure.suptitle(f"{rollout.title}: spectra")
-    figure.savefig(path, dpi=130)
-    plt.close(figure)
+    save(figure, path, dpi=130)
 
 
 def _movie(path: Path, rollout: Rollout) -> None:
@@ -179,6 +177,5 @@ def _frame(panels: list[Any], rollout: Rollout, label: str, title: str) -> io.By
             figure.colorbar(drawn, ax=ax, shrink=0.8, label=what)
     figure.suptitle(title)
     image = io.BytesIO()
-    figure.savefig(image, dpi=80)
-    plt.close(figure)
+    save(figure, image, dpi=80)
     return image

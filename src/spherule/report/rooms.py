@@ -8,7 +8,7 @@ import numpy as np
 from spherule.data.panoramas import COLORS
 from spherule.geometry.rotations import about_y
 from spherule.report.figures import color_legend
-from spherule.report.style import pyplot
+from spherule.report.style import pyplot, save
 from spherule.rooms import CLASSES, Scene, render, room
 
 TILT = 35.0
@@ -57,8 +57,7 @@ def plot_rooms(
     names_of_colors = list(zip(CLASSES, COLORS, strict=True))
     color_legend(figure, names_of_colors, columns=min(len(CLASSES), 4 * count))
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=85)
-    plt.close(figure)
+    save(figure, path, dpi=85)
 
 
 def _title(scene: Scene) -> str:

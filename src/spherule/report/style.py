@@ -23,6 +23,11 @@ _RUN_COLORS = (
 )
 """Of the first run, the second, ..."""
 _LINES = ("-", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
+_ERROR_LINES = ("--", (0, (2, 2)), (0, (9, 3)), (0, (9, 2, 2, 2)))
+_HATCHES = ("", "///", "...", "xxx")
+"""When colors come again."""
+_LONGEST = 60
+"""Characters of a name beside a line; the page has the rest."""
 
 _CSS = """
 :root { --ink: #1d2733; --soft: #5b6877; --line: #dde3ea; --paper: #ffffff; --tint: #f4f7fa;
@@ -48,6 +53,7 @@ th, td { padding: .5rem .45rem; text-align: right; border-bottom: 1px solid var(
 th:first-child, td:first-child { text-align: left; }
 th { color: var(--soft); font-weight: 600; white-space: normal; vertical-align: bottom; }
 p.bad { color: #b3261e; }
+td.long { white-space: normal; overflow-wrap: anywhere; min-width: 15rem; }
 td.best { font-weight: 700; color: var(--mark); }
 details { margin-top: .8rem; }
 summary { cursor: pointer; color: var(--mark); }
@@ -63,9 +69,36 @@ def run_style(number: int) -> dict[str, Any]:
     return {"color": _RUN_COLORS[place], "linestyle": _LINES[turn % len(_LINES)]}
 
 
+def error_style(number: int) -> dict[str, Any]:
+    """Of the error of a run."""
+    turn, place = divmod(number, len(_RUN_COLORS))
+    return {"color": _RUN_COLORS[place], "linestyle": _ERROR_LINES[turn % len(_ERROR_LINES)]}
+
+
+def bar_style(number: int) -> dict[str, Any]:
+    """Color and pattern of a run's bars."""
+    turn, place = divmod(number, len(_RUN_COLORS))
+    return {"color": _RUN_COLORS[place], "hatch": _HATCHES[turn % len(_HATCHES)]}
+
+
+def printable(text: str) -> str:
+    """What fonts, XML and UTF-8 can hold: control characters and halves of characters, which names
+    from elsewhere may have, become �.
+    """
+    return re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]", "�", text)
+
+
+def label(name: str, longest: int = _LONGEST) -> str:
+    """A name on one line of a figure, cut where it is too long."""
+    text = " ".join(printable(name).split())
+    text = text if len(text) <= longest else text[: longest - 1] + "…"
+    # matplotlib leaves out of legends what is empty or starts with an underscore.
+    return text if text and text[0] != "_" else f" {text}"
+
+
 def page(title: str, body: str) -> str:
     """A whole document that needs nothing from elsewhere."""
-    return (
+    return printable(
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{html.escape(title)}</title>\n<style>{_CSS}</style>\n</head>\n"
@@ -83,18 +116,26 @@ def embedded(figure: "Figure", description: str, *, vector: bool = False, dpi: i
     """The figure as markup: lines as SVG, pictures as WebP, a tenth of PNG's size. The figure is
     closed.
     """
-    import matplotlib.pyplot as plt
-
     data = io.BytesIO()
     if vector:
-        figure.savefig(data, format="svg", metadata={"Date": None})
+        save(figure, data, format="svg", metadata={"Date": None})
     else:
-        figure.savefig(data, format="webp", dpi=dpi, pil_kwargs={"quality": 80})
-    plt.close(figure)
+        save(figure, data, format="webp", dpi=dpi, pil_kwargs={"quality": 80})
     media = "svg+xml" if vector else "webp"
     text = base64.b64encode(data.getvalue()).decode()
     alt = html.escape(re.sub(r"\s+", " ", description), quote=True)
     return f'<figure><img alt="{alt}" src="data:image/{media};base64,{text}"></figure>'
+
+
+def save(figure: "Figure", to: Any, **options: Any) -> None:
+    """Write a figure to a path or a stream, whatever its names are, and close it."""
+    import matplotlib.pyplot as plt
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        text.set_text(printable(text.get_text()))
+    figure.savefig(to, **options)
+    plt.close(figure)
 
 
 def pyplot() -> Any:
@@ -111,6 +152,7 @@ def pyplot() -> Any:
             "svg.hashsalt": "spherule",
             # Names and titles are users' own: a dollar sign is no formula.
             "text.parse_math": False,
+            "text.usetex": False,
         }
     )
     return plt
@@ -133,7 +175,7 @@ def logarithmic(ax: Any, *, x: bool = False) -> None:
 def number(value: float) -> str:
     """0.02, 500, 3·10⁻⁷."""
     if value == 0 or 1e-3 <= abs(value) < 1e4:
-        return f"{value:.3g}"
+        return f"{float(f'{value:.3g}'):g}"
     mantissa, exponent = f"{value:.2e}".split("e")
     digits = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
     factor = f"{float(mantissa):g}·"

@@ -2,7 +2,8 @@
 
 import html
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,12 @@ from spherule.recipes.paper import (
     SHALLOW_WATER,
     SPHERE_UFORMER,
 )
-from spherule.report.style import page
+from spherule.report.style import page, printable
 from spherule.runs.evaluation import evaluated
 from spherule.train.task import Log
+
+_SEEN, _WIDEST = 6, 30
+"""Sentences before the rest is folded away; characters of a cell before it is wrapped."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +60,7 @@ class ResultsTable:
         body = ""
         for row in self.rows:
             cells = "".join(
-                f"<td{' class=best' if c.value is not None and c.value == best[i] else ''}>"
-                f"{html.escape(c.text)}</td>"
-                for i, c in enumerate(row)
+                f"<td{_look(c, best[i])}>{html.escape(c.text)}</td>" for i, c in enumerate(row)
             )
             body += f"<tr>{cells}</tr>\n"
         return (
@@ -77,8 +79,10 @@ class ResultsTable:
         return found
 
     @staticmethod
-    def _line(cells: Any) -> str:
-        return f"| {' | '.join(cells)} |"
+    def _line(cells: Iterable[str]) -> str:
+        """A row; what a title holds of bars and lines' ends is no part of the table."""
+        texts = (re.sub(r"[\r\n]+", " ", printable(cell)).replace("|", "\\|") for cell in cells)
+        return f"| {' | '.join(texts)} |"
 
 
 def comparison_page(tables: Sequence[ResultsTable], bad: Sequence[str] = ()) -> str:
@@ -88,8 +92,19 @@ def comparison_page(tables: Sequence[ResultsTable], bad: Sequence[str] = ()) -> 
 
 
 def red(sentences: Sequence[str]) -> str:
-    """Paragraphs that are seen."""
-    return "".join(f"<p class=bad>{html.escape(sentence)}</p>" for sentence in sentences)
+    """Paragraphs that are seen; many are folded away but for the first."""
+    lines = [f"<p class=bad>{html.escape(sentence)}</p>" for sentence in sentences]
+    seen, more = "".join(lines[:_SEEN]), lines[_SEEN:]
+    if not more:
+        return seen
+    return f"{seen}<details><summary>{len(more)} more like these</summary>{''.join(more)}</details>"
+
+
+def _look(cell: Cell, best: float | None) -> str:
+    """Its class: the best of a column, or a name so long that it takes several lines."""
+    if cell.value is not None and cell.value == best:
+        return " class=best"
+    return " class=long" if len(cell.text) > _WIDEST else ""
 
 
 def results_table(
@@ -110,11 +125,11 @@ def results_table(
             )
     headings = ("Model", "parameters", "training loss ↓", *columns.values())
     rows = []
-    for result in results:
+    for directory, result in zip(directories, results, strict=True):
         training = result["training_loss"]
         rows.append(
             (
-                Cell(result["title"]),
+                Cell(result["title"].strip() or Path(directory).name),
                 Cell(f"{result['parameters']:,}"),
                 Cell("" if training is None else f"{training:.{_digits(training)}f}", training),
                 *(_mean_and_deviation(result["test"][name]) for name in columns),

@@ -20,7 +20,7 @@ from spherule.data.field_writer import FieldWriter
 from spherule.data.forecast import read_static
 from spherule.data.layout import Layout
 from spherule.data.times import NAMES, Lead, shifted
-from spherule.distributed import Shards, gathered, scattered
+from spherule.distributed import Place, Shards, gathered, scattered, summed
 from spherule.models import Model
 from spherule.train import ranks
 from spherule.train.task import Log
@@ -85,7 +85,7 @@ def predict_fields(
                 counts = {n: int((~present[:, i]).sum()) for i, n in enumerate(names)}
                 raise ValueError(f"{name}: missing values: {counts} at {place}; fill them first")
             state = statistics.normalize(x, mine.grid).nan_to_num(0.0)
-            mask = {"mask": present.any(1).to(device)} if allow_missing else {}
+            mask = {"mask": known_points(present.to(device), model.grid)} if allow_missing else {}
             for step in range(steps):
                 state = model(_with_static(state, static).to(device), **mask).cpu()
                 y = statistics.denormalize(state, mine.grid).masked_fill(~present, torch.nan)
@@ -97,6 +97,15 @@ def predict_fields(
                 where = place if steps == 1 else {LEAD: step, **place}
                 for n, values in zip(names, y.numpy(), strict=True):
                     writer.write(n, where, layout.unread(values, dims))
+
+
+def known_points(present: Tensor, place: Place) -> Tensor:
+    """Where some variable of a state is known; everywhere where none is anywhere, as norms and
+    averages over no points mean nothing: a model is then shown the mean.
+    """
+    known = present.any(dim=1)
+    counts = summed(known.flatten(1).sum(dim=1, dtype=torch.float32), place)
+    return known | (counts == 0).view(-1, *(1 for _ in known.shape[1:]))
 
 
 def _with_static(state: Tensor, static: Tensor | None) -> Tensor:

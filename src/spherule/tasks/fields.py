@@ -17,7 +17,7 @@ from spherule.distributed import Shards, scattered, whole
 from spherule.grids import Grid
 from spherule.models import Model
 from spherule.objectives import l1, l2, squared_l2
-from spherule.tasks.field_prediction import predict_fields
+from spherule.tasks.field_prediction import known_points, predict_fields
 from spherule.tasks.field_sections import field_sections
 from spherule.train.batches import first_samples
 from spherule.train.figures import Section
@@ -125,7 +125,7 @@ class FieldTask(Task):
         """The model's state a lead later, which is whole; points where nothing is known of the
         input are hidden from the model.
         """
-        known = {"mask": state.isfinite().any(dim=1)} if self.allow_missing else {}
+        known = {"mask": known_points(state.isfinite(), self.grid)} if self.allow_missing else {}
         prediction: Tensor = model(self.inputs(state), **known)
         return prediction
 

@@ -14,6 +14,7 @@ import numpy as np
 from spherule.report.globe.colors import color_maps
 from spherule.report.globe.payload import ROOM, START, make_payload
 from spherule.report.globe.still import png, still
+from spherule.report.style import printable
 from spherule.train.scene import Globe
 
 SCRIPTS = ("data.js", "camera.js", "sphere.js", "pane.js", "controls.js", "input.js", "globe.js")
@@ -25,7 +26,7 @@ def write_globe(path: Path, globe: Globe) -> None:
     markup = re.sub(r"\{(title|globe)\}", lambda name: parts[name[1]], _template("globe.html"))
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(path.name + ".new")
-    new.write_text(markup, encoding="utf-8")
+    new.write_text(printable(markup), encoding="utf-8")
     os.replace(new, path)
 
 
