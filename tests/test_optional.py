@@ -1,14 +1,19 @@
 """What users read when a package that they did not install is needed."""
 
+import importlib
 import re
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import fsspec
 import numpy as np
 import pytest
+import xarray as xr
+from xarray.backends import plugins
 
-from spherule import cuda
+from spherule import Grid, cuda
 from spherule.cli import main
 from spherule.data.field_files import open_fields
 from spherule.data.images import read_panorama, read_png
@@ -22,20 +27,33 @@ from spherule.report.style import pyplot
 ROOT = Path(__file__).parents[1]
 
 
+def _forget_readers() -> None:
+    """xarray remembers which packages there are."""
+    for function in (plugins.list_engines, plugins.module_available):
+        if hasattr(function, "cache_clear"):
+            function.cache_clear()
+
+
 @pytest.fixture
 def hide() -> Iterator[Callable[[str], None]]:
-    """As if a package were not installed. What is imported meanwhile may miss it, so it goes."""
+    """As if a package were not installed. All are loaded before, so that none misses another."""
+    for package in EXTRAS:
+        with suppress(ImportError):
+            importlib.import_module(package)
     before = dict(sys.modules)
 
     def hide(package: str) -> None:
         for name in [n for n in sys.modules if n.startswith(f"{package}.")]:
             del sys.modules[name]
         sys.modules[package] = None
+        _forget_readers()
 
     yield hide
     for name in set(sys.modules) - set(before):
-        del sys.modules[name]
+        if sys.modules[name] is None:
+            del sys.modules[name]
     sys.modules.update(before)
+    _forget_readers()
 
 
 @pytest.mark.parametrize("package", EXTRAS)
@@ -54,8 +72,12 @@ def test_extras_bring_what_they_are_said_to(package: str) -> None:
         ("xarray", open_fields),
         ("h5netcdf", lambda path: open_fields(path / "fields.nc")),
         ("h5py", lambda path: open_fields(path / "fields.nc")),
+        ("scipy", lambda path: open_fields(path / "classic.nc")),
+        ("cftime", lambda path: open_fields(path / "noleap.nc")),
         ("cfgrib", lambda path: open_fields(path / "fields.grib")),
         ("fsspec", lambda path: open_fields("s3://bucket/fields.nc")),
+        ("zarr", lambda path: open_fields(f"memory://{path}/fields.zarr")),
+        ("h5netcdf", lambda path: open_fields("memory://fields.nc")),
         ("huggingface_hub", lambda path: from_pretrained(f"hf://a/b@{'0' * 40}")),
         ("PIL", lambda path: read_png(path / "fields.nc", "name", ("L",))),
         ("PIL", lambda path: read_panorama(path / "fields.nc")),
@@ -66,6 +88,11 @@ def test_missing_package_is_named_with_the_way_to_get_it(
     package: str, call: Callable[[Path], object], hide, tmp_path: Path
 ) -> None:
     (tmp_path / "store").mkdir()
+    values = xr.Dataset({"t": ("time", np.zeros(3))}, {"time": ("time", np.arange(3))})
+    values.to_netcdf(tmp_path / "classic.nc", engine="scipy")
+    values["time"].attrs = {"units": "days since 2001-01-01", "calendar": "noleap"}
+    values.to_netcdf(tmp_path / "noleap.nc", engine="h5netcdf")
+    fsspec.filesystem("memory").pipe("/fields.nc", (tmp_path / "noleap.nc").read_bytes())
     for name in ("fields.nc", "fields.grib", "store/zarr.json"):
         (tmp_path / name).touch()
     hide(package)
@@ -86,16 +113,62 @@ def test_missing_package_is_named_with_the_way_to_get_it(
         ("PIL", "data rooms --samples 1 --layout stanford --out {}/a"),
         ("zarr", "data swe --samples 1 --out {}/a.zarr"),
         ("zarr", "data rooms --samples 1 --out {}/a.zarr"),
+        ("matplotlib", "plot rooms --out {}/a.png"),
+        ("matplotlib", "demo --out {}/a"),
+        ("matplotlib", "report RUN --out {}/a.html"),
+        ("matplotlib", "rollout RUN --out {}/a"),
+        ("PIL", "rollout RUN --out {}/a"),
+        ("PIL", "report RUN --out {}/a.html"),
+        ("xarray", "evaluate RUN --scores {}/a.nc"),
+        ("h5netcdf", "evaluate RUN --scores {}/a.nc"),
+        ("xarray", "predict RUN --input FILE --output {}/a.nc"),
+        ("h5netcdf", "predict RUN --input FILE --output {}/a.nc"),
+        ("h5py", "predict RUN --input FILE --output {}/a.nc"),
+        ("zarr", "predict RUN --input FILE --output {}/a.zarr"),
+        ("xarray", "regrid FILE {}/a.nc --grid H8"),
+        ("h5netcdf", "regrid FILE {}/a.nc --grid H8"),
+        ("zarr", "regrid FILE {}/a.zarr --grid H8"),
+        ("cfgrib", "regrid GRIB {}/a.nc --grid H8"),
+        ("xarray", "view FILE --out {}/a.html"),
+        ("h5py", "view FILE --out {}/a.html"),
+        ("xarray", "train forecast --data FILE --variables t --lead 6h --out {}/a"),
+        ("huggingface_hub", "publish RUN hf://someone/waves"),
     ],
 )
 def test_commands_end_with_one_sentence(
-    package: str, command: str, hide, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    package: str, command: str, hide, finished: Path, tmp_path: Path, monkeypatch
 ) -> None:
+    """Before anything is measured or written."""
+    made = tmp_path / "made"
+    made.mkdir()
+    _write_fields(tmp_path / "fields.nc")
+    (tmp_path / "fields.grib").write_bytes(b"GRIB")
+    for name, path in {
+        "RUN": finished,
+        "FILE": tmp_path / "fields.nc",
+        "GRIB": tmp_path / "fields.grib",
+        "{}": made,
+    }.items():
+        command = command.replace(name, str(path))
+    before = sorted(finished.rglob("*"))
     hide(package)
-    monkeypatch.setattr(sys, "argv", ["spherule", *command.replace("{}", str(tmp_path)).split(" ")])
+    monkeypatch.setattr(sys, "argv", ["spherule", *command.split(" ")])
     with pytest.raises(SystemExit, match=re.escape(install(package))):
         main()
-    assert not list(tmp_path.iterdir())
+    assert not list(made.iterdir())
+    assert sorted(finished.rglob("*")) == before
+
+
+def _write_fields(path: Path) -> None:
+    """What the finished run's model takes."""
+    grid = Grid.gauss(12, 24)
+    names = ("geopotential", "vorticity", "divergence")
+    times = np.datetime64("2001-01-01", "ns") + np.arange(3) * np.timedelta64(1, "h")
+    dims = ("time", "latitude", "longitude")
+    axes = (90 - np.degrees(grid.theta), np.arange(24) * 15.0)
+    data = {name: (dims, np.random.default_rng(0).normal(size=(3, 12, 24))) for name in names}
+    coordinates = dict(zip(dims, (times.astype("datetime64[ns]"), *axes), strict=True))
+    xr.Dataset(data, coordinates).to_netcdf(path, engine="h5netcdf")
 
 
 def test_zarr_is_not_promised_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:

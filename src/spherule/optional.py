@@ -11,6 +11,8 @@ EXTRAS = {
     "zarr": "data",
     "h5netcdf": "data",
     "h5py": "data",
+    "scipy": "data",
+    "cftime": "data",
     "PIL": "data",
     "fsspec": "data",
     "cfgrib": "grib",
@@ -27,12 +29,15 @@ def require(module: str, purpose: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        missing = (error.name or "").partition(".")[0]
-        if missing not in EXTRAS:
-            raise
-        raise ModuleNotFoundError(
-            f"{purpose} needs {missing}: {install(missing)}", name=error.name
-        ) from error
+        raise explained(error, purpose) from error
+
+
+def explained(error: ImportError, purpose: str) -> ImportError:
+    """The same error, or where one of these packages is missing, what for it is needed."""
+    missing = (error.name or "").partition(".")[0]
+    if missing not in EXTRAS:
+        return error
+    return ModuleNotFoundError(f"{purpose} needs {missing}: {install(missing)}", name=error.name)
 
 
 def install(package: str) -> str:

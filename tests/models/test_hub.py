@@ -1,7 +1,9 @@
-"""The Hub through a stand-in of its API: no network is at hand here."""
+"""The Hub through stand-ins of its API, of its package and of its server: no network is at hand."""
 
 import inspect
+import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -11,6 +13,9 @@ import pytest
 import torch
 
 from spherule import models
+from spherule.models.hub import CARD
+from spherule.models.pretrained import CONFIG, WEIGHTS
+from tests.models.hub_server import hub_server
 from tests.models.test_models import small
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -107,3 +112,42 @@ def test_calls_fit_the_real_package(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert len(stand_in.calls) == 3
     for name, arguments, options in stand_in.calls:
         inspect.signature(functions[name]).bind(*arguments, **options)
+
+
+CLIENT = """
+import torch
+from spherule import models
+from tests.models.test_models import small
+
+model = small("spherical transformer, local").eval()
+address = model.save_pretrained("hf://someone/waves")
+again = models.from_pretrained(address).eval()
+x = torch.randn(1, 2, 12, 24)
+assert torch.equal(again(x), model(x))
+print(address)
+"""
+
+
+def test_the_real_client_sends_and_fetches(tmp_path: Path) -> None:
+    pytest.importorskip("huggingface_hub")
+    with hub_server() as server:
+        result = subprocess.run(
+            [sys.executable, "-c", CLIENT],
+            env={
+                **os.environ,
+                "HF_ENDPOINT": server.endpoint,
+                "HF_HOME": str(tmp_path),
+                "HF_TOKEN": "hf_nobody",
+                "NO_PROXY": "*",
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+    assert result.returncode == 0, result.stderr[-2000:]
+    ((repository, commit),) = server.commits
+    assert result.stdout.strip().splitlines()[-1] == f"hf://{repository}@{commit}"
+    assert sorted(server.commits[repository, commit]) == sorted([CARD, CONFIG, WEIGHTS])
+    fetched = {path.rpartition("/")[2] for method, path in server.asked if "/resolve/" in path}
+    assert fetched == {CONFIG, WEIGHTS}

@@ -33,8 +33,10 @@ class Demo:
     def run(self) -> None:
         from spherule.cli.progress import progress
         from spherule.report.page import write_report
+        from spherule.report.style import pyplot
         from spherule.runs import train
 
+        pyplot()  # missing, it is missed before the training
         directories = []
         for name in MODELS:
             config = recipes.get(name)

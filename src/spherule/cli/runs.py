@@ -51,7 +51,10 @@ class Evaluate:
 
     def _run(self, first: bool) -> None:
         from spherule.runs import Run, evaluate, score
+        from spherule.runs.scores import require_writable
 
+        if self.scores is not None:
+            require_writable(self.scores)
         run = Run.open(self.directory, which=self.checkpoint)
         result = evaluate(
             run, samples=self.samples, device=self.device, log=print if first else mute
@@ -131,9 +134,10 @@ class RollOut:
     """auto, cpu, cuda, cuda:1 ..."""
 
     def run(self) -> None:
-        from spherule.report.rollout import draw_rollout
+        from spherule.report.rollout import draw_rollout, require_drawing
         from spherule.runs import Run, roll_out
 
+        require_drawing()
         with together(self.device) as first:
             run, log = Run.open(self.directory, which=self.checkpoint), print if first else mute
             result = roll_out(run, self.hours, samples=self.samples, device=self.device, log=log)

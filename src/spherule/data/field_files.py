@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spherule import checks
 from spherule.data.grib import is_grib, open_grib
-from spherule.optional import require
+from spherule.optional import explained, require
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -20,8 +20,6 @@ s3://bucket/era5.zarr, or an open dataset."""
 
 MEMBERS = ("number", "member", "realization", "ensemble", "ens")
 _ZARR = ("zarr.json", ".zgroup", ".zmetadata")
-_READERS = {".nc": ("h5py", "h5netcdf")}
-"""What reads files of these names, for when nothing does."""
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+")
 
 
@@ -152,11 +150,10 @@ def _open(path: Path, chunks: dict[str, int] | None = None) -> "xr.Dataset":
                 warnings.filterwarnings("ignore", message=message)
             opened: xr.Dataset = xr.open_dataset(path, engine=engine, chunks=chunks)
             return opened
-    except ImportError:
-        raise
+    except ImportError as error:
+        raise explained(error, f"reading {path}") from error
     except Exception as error:  # each library has its own for a file that is not what it reads
-        for module in _READERS.get(path.suffix.lower(), ()):
-            require(module, f"reading {path}")
+        _require_readers(path, error)
         reason = str(error).partition(". Consider explicitly")[0]
         raise ValueError(
             f"{path} cannot be read: {reason}; expected NetCDF, Zarr or GRIB"
@@ -168,16 +165,27 @@ def _open_far(address: str) -> "xr.Dataset":
     fsspec = require("fsspec", f"reading {address}")
     try:
         if Path(address).suffix in (".zarr", ""):
+            require("zarr", f"reading {address}")
             far: xr.Dataset = xr.open_dataset(address, engine="zarr", chunks=None)
         else:
             far = xr.open_dataset(fsspec.open(address).open(), chunks=None)
         return far
     except FileNotFoundError:
         raise FileNotFoundError(f"{address} does not exist") from None
-    except ImportError:
-        raise
+    except ImportError as error:
+        raise explained(error, f"reading {address}") from error
     except Exception as error:
+        _require_readers(address, error)
         raise ValueError(f"{address} cannot be read: {error}; expected NetCDF or Zarr") from error
+
+
+def _require_readers(source: Path | str, error: Exception) -> None:
+    """What reads such files may be missing: then that is the error, not what xarray says of it."""
+    needed = ["cftime"] if "cftime" in str(error) else []
+    if Path(source).suffix.lower() == ".nc":
+        needed += ["h5py", "h5netcdf", "scipy"]  # scipy reads those older than HDF5
+    for module in needed:
+        require(module, f"reading {source}")
 
 
 def _is_zarr(path: Path) -> bool:

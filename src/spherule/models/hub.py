@@ -38,9 +38,7 @@ def download(address: str) -> Path:
 
 def upload(model: "Model", address: str, card: str | None) -> str:
     """Send weights, config and card; the address of the commit that has them."""
-    repository, commit = _parse(address)
-    if commit is not None:
-        raise ValueError(f"{address!r}: a commit is made, not given; expected hf://{repository}")
+    repository = require_target(address)
     hub = require("huggingface_hub", "a model on the Hub").HfApi()
     with TemporaryDirectory() as directory:
         save(model, Path(directory))
@@ -53,6 +51,15 @@ def upload(model: "Model", address: str, card: str | None) -> str:
             commit_message=f"{type(model).__name__} on {model.grid.name}",
         )
     return f"hf://{repository}@{done.oid}"
+
+
+def require_target(address: str) -> str:
+    """The repository that a model can be sent to."""
+    repository, commit = _parse(address)
+    if commit is not None:
+        raise ValueError(f"{address!r}: a commit is made, not given; expected hf://{repository}")
+    require("huggingface_hub", "a model on the Hub")
+    return repository
 
 
 def model_card(model: "Model", *sections: str, address: str = "") -> str:

@@ -13,7 +13,7 @@ from spherule.recipes.command import train_command
 from spherule.report.curves import draw_losses
 from spherule.report.figures import draw_sections
 from spherule.report.score_table import markup
-from spherule.report.style import page, section
+from spherule.report.style import page, pyplot, section
 from spherule.report.table import results_table
 from spherule.runs import Run
 from spherule.runs.scores import scored
@@ -37,6 +37,7 @@ def write_report(
     """Evaluate the runs where that has not been done, draw, and write the page, with what `more`
     there is to see.
     """
+    pyplot()  # what is missing is missed before anything is measured
     runs = require_one_task(directories)
     table = results_table(directories, device=device, log=log)
     titles = [run.config.title.strip() or run.directory.path.name for run in runs]

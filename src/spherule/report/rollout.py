@@ -26,6 +26,7 @@ LONGEST_MOVIE = 61
 
 def draw_rollout(rollout: Rollout, directory: Path) -> list[Path]:
     """Write the figures, the GIF and `rollout.json`; returns where they are."""
+    require_drawing()
     directory.mkdir(parents=True, exist_ok=True)
     names = ("growth.png", "spectra.png", "rollout.gif", "rollout.json", "globe.html")
     paths = [directory / name for name in names]
@@ -42,6 +43,12 @@ def draw_rollout(rollout: Rollout, directory: Path) -> list[Path]:
     write_json(paths[3], numbers)
     write_globe(paths[4], rollout_globe(rollout))
     return paths
+
+
+def require_drawing() -> None:
+    """What figures and movies need; before a rollout is computed, which takes long."""
+    pyplot()
+    require("PIL.Image", "a movie")
 
 
 def rollout_section(rollout: Rollout, *, every: float) -> Section:
@@ -146,7 +153,6 @@ def _spectra(path: Path, rollout: Rollout) -> None:
 
 
 def _movie(path: Path, rollout: Rollout) -> None:
-    require("PIL.Image", "a movie")
     names = list(rollout.variables)
     v = names.index("vorticity") if "vorticity" in names else 0
     fields = {source: u[:, v] for source, u in physical_frames(rollout).items()}

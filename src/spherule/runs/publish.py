@@ -29,8 +29,11 @@ def publish(
         device: where the evaluation runs.
         log: gets what is to be said on the way.
     """
+    to_hub = hub.is_address(target)
+    if to_hub:
+        hub.require_target(str(target))
     result = _evaluation(run, device, log)
-    if hub.is_address(target):
+    if to_hub:
         return run.model.save_pretrained(target, card=run_card(run, result, notes))
     where = RunDirectory(Path(target))
     if where.config.exists() and not where.published.exists():

@@ -90,8 +90,7 @@ class Scores:
 
     def save(self, path: Path) -> None:
         """As JSON or NetCDF."""
-        if path.suffix not in (".json", ".nc"):
-            raise ValueError(f"scores={str(path)!r}: expected a name that ends in .json or .nc")
+        require_writable(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         about = {
             "title": self.title,
@@ -114,7 +113,6 @@ class Scores:
             write_json(path, {**about, "variables": variables})
             return
         xr = require("xarray", f"writing {path}")
-        require("h5netcdf", f"writing {path}")
         data = xr.Dataset(
             {m: (("forecast", "variable"), getattr(self, m)) for m in METRICS},
             coords={
@@ -125,6 +123,15 @@ class Scores:
             attrs=about,
         )
         data.to_netcdf(path, engine="h5netcdf")
+
+
+def require_writable(path: Path) -> None:
+    """That scores can be kept in a file of this name; before they are made, which takes long."""
+    if path.suffix not in (".json", ".nc"):
+        raise ValueError(f"scores={str(path)!r}: expected a name that ends in .json or .nc")
+    if path.suffix == ".nc":
+        for module in ("xarray", "h5netcdf"):
+            require(module, f"writing {path}")
 
 
 @torch.no_grad()
