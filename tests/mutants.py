@@ -91,16 +91,15 @@ EQUIVALENT = {
     "ops/global_attention/__init__.py '0' -> '1' like = q.detach().new_empty(0,": "its dtype and "
     "device are asked for, not its values",
     "ops/longitudes.py '1' -> '2' group.nphi // 2 + 1)": "irfft takes nphi // 2 + 1 of them",
-    "geometry/arcs.py '1.0' -> '0.5' above / np.where(whole, 1.0, below)": "where a ring is whole, its "
-    "sine is not asked for",
+    "geometry/arcs.py '1.0' -> '0.5' / np.where(whole, 1.0, below)": "whole rings need no sine",
     "rooms/fittings.py '<' -> '<=' if rng.random() < 0.75": "one draw in 2^53 is 0.75",
     "rooms/kinds.py '<' -> '<=' 3 if side < 0 else 2": "side is -1 or 1",
     "rooms/textures.py '1' -> '2' 0.12 * grain + 0.16 * wide, 0, 1": "the sum is at most 0.93",
     "rooms/trace.py '>' -> '>=' (inside > 0) & (t > 0)": "no camera is on an ellipsoid",
     "runs/scores.py '+' -> '-' (at + d) % BINS": "these are as many to either side",
 }
-"""File, change and the part of the line that it is in: what no test can notice, and why. They are not counted as
-killed.
+"""File, change and the part of the line that it is in: what no test can notice, and why. They are
+not counted as killed.
 """
 LEFT_OUT = ["browser", "distributed", "gpu", "real", "fuzz", "malformed", "recipes", "report"]
 NATIVE = {
