@@ -86,20 +86,20 @@ PACKAGES += ["train", "tasks", "runs", "csrc"]
 EQUIVALENT = {
     "data/panorama_store.py '1' -> '2' ZstdCodec(level=1": "how hard is compressed, not what",
     "geometry/harmonics.py '0' -> '1' (-1) ** m if m < 0": "(-1) ** 0 is 1",
+    "geometry/harmonics.py '1' -> '2' .reshape(-1,": "numpy takes any negative size for the rest",
     "objectives/derivatives.py '%' -> '*' if group.nphi % 2 == 0": "irfft drops what this makes 0",
     "ops/global_attention/__init__.py '0' -> '1' like = q.detach().new_empty(0,": "its dtype and "
     "device are asked for, not its values",
-    "ops/longitudes.py '1' -> '2' half = spectrum.new_zeros(": "irfft takes nphi // 2 + 1 of them",
-    "geometry/arcs.py '1.0' -> '0.5' sine = np.sqrt(np.where(whole,": "where a ring is whole, its "
-    "sine is not asked for",
+    "ops/longitudes.py '1' -> '2' group.nphi // 2 + 1)": "irfft takes nphi // 2 + 1 of them",
+    "geometry/arcs.py '1.0' -> '0.5' / np.where(whole, 1.0, below)": "whole rings need no sine",
     "rooms/fittings.py '<' -> '<=' if rng.random() < 0.75": "one draw in 2^53 is 0.75",
     "rooms/kinds.py '<' -> '<=' 3 if side < 0 else 2": "side is -1 or 1",
     "rooms/textures.py '1' -> '2' 0.12 * grain + 0.16 * wide, 0, 1": "the sum is at most 0.93",
     "rooms/trace.py '>' -> '>=' (inside > 0) & (t > 0)": "no camera is on an ellipsoid",
-    "runs/scores.py '+' -> '-' for d in (-2, -1, 0, 1, 2)": "these are as many to either side",
+    "runs/scores.py '+' -> '-' (at + d) % BINS": "these are as many to either side",
 }
-"""File, change and a part of the line: what no test can notice, and why. They are not counted as
-killed.
+"""File, change and the part of the line that it is in: what no test can notice, and why. They are
+not counted as killed.
 """
 LEFT_OUT = ["browser", "distributed", "gpu", "real", "fuzz", "malformed", "recipes", "report"]
 NATIVE = {
@@ -565,7 +565,9 @@ def why_equivalent(mutant: Mutant) -> str | None:
     for which, why in EQUIVALENT.items():
         file, old, _, new, part = which.split(" ", 4)
         change = f"{mutant.old.strip()!r}", f"{mutant.new.strip()!r}"
-        if SOURCE / file == mutant.path and (old, new) == change and part in line:
+        first = line.find(part)
+        there = first >= 0 and first <= mutant.column < first + len(part)
+        if SOURCE / file == mutant.path and (old, new) == change and there:
             return f"(equivalent: {why})"
     return None
 

@@ -173,3 +173,16 @@ def test_rings_too_fine_for_the_tables_are_refused() -> None:
     neighborhood = Neighborhood.window((1, 50000), (1, 3))
     with pytest.raises(ValueError, match="fewer than 32768"):
         tiles.cut(neighborhood, 16, 32)
+
+
+@pytest.mark.parametrize("neighborhood", NEIGHBORHOODS, ids=str)
+def test_every_query_is_the_center_of_one_tile(neighborhood: Neighborhood) -> None:
+    cut = tiles.cut(neighborhood, 16, 32)
+    sizes, steps = np.divmod(cut.rings[:, 1], 2**16)
+    found = []
+    for tile, turn in sorted({(tile, turn) for tile, turn, *_ in cut.programs.tolist()}):
+        ring, place = np.divmod(cut.centers[tile], 2**16)
+        place = place + turn * steps[ring]
+        there = place < sizes[ring]
+        found += (cut.rings[ring, 0] + place)[there].tolist()
+    assert sorted(found) == list(range(neighborhood.queries))

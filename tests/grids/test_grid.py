@@ -225,3 +225,9 @@ def test_weights_that_are_not_the_spheres_areas_are_refused_unless_the_rings_are
 def test_bad_input_is_named(make, error, words: str, unchecked) -> None:
     with pytest.raises(error, match=re.escape(words)):
         make()
+
+
+@pytest.mark.parametrize("weights", [[2.0, -1.0], [0.0, 0.0]])
+def test_weights_below_zero_and_none_above_are_refused(weights: list[float]) -> None:
+    with pytest.raises(ValueError, match=r"ring_weights must be >= 0, and some > 0"):
+        Grid.from_rings([1.0, 2.0], [4, 4], [0, 0], weights, partial=True)

@@ -92,3 +92,10 @@ def test_compiles_as_one_graph_and_exports() -> None:
     compiled = torch.compile(Module(), fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(compiled(*qkv), expected)
     torch.testing.assert_close(torch.export.export(Module(), qkv).module()(*qkv), expected)
+
+
+def test_scales_that_sixteen_bits_can_invert_are_taken() -> None:
+    for scale in (2.0**-12, 2.0**12, -1.0):
+        assert flash.takes(64, 64, scale)
+    for scale in (2.0**-12.1, 2.0**12.1, 0.0):
+        assert not flash.takes(64, 64, scale)

@@ -55,7 +55,7 @@ class Harmonics(Placed):
     ) -> Float[Tensor, "batch channels ..."]:
         """The field of coefficients."""
         require_tensors(coeffs=coeffs)
-        if coeffs.ndim < 3 or coeffs.shape[-3] != self.degree + 1 or coeffs.shape[-1] != 2:
+        if coeffs.ndim != 5 or coeffs.shape[-3] != self.degree + 1 or coeffs.shape[-1] != 2:
             raise ValueError(
                 f"coeffs: expected (batch, channels, {self.degree + 1}, orders, 2), got "
                 f"{tuple(coeffs.shape)}"
