@@ -134,10 +134,11 @@ class RollOut:
     """auto, cpu, cuda, cuda:1 ..."""
 
     def run(self) -> None:
-        from spherule.report.rollout import draw_rollout, require_drawing
+        from spherule.report.rollout import draw_rollout
+        from spherule.report.style import pyplot
         from spherule.runs import Run, roll_out
 
-        require_drawing()
+        pyplot()  # what is missing is missed before a rollout is computed, which takes long
         with together(self.device) as first:
             run, log = Run.open(self.directory, which=self.checkpoint), print if first else mute
             result = roll_out(run, self.hours, samples=self.samples, device=self.device, log=log)

@@ -58,8 +58,8 @@ def legend_below(figure: Any, ax: Any) -> None:
     if not handles:
         return
     width, height = figure.get_size_inches()
-    # At this size, an inch has room for about 15 characters.
-    columns = max(1, min(3, int(15 * width / (max(map(len, labels)) + 6))))
+    # At this size, an inch has room for about 14 characters.
+    columns = max(1, min(3, int(14 * width / (max(map(len, labels)) + 6))))
     rows = -(-len(labels) // columns)
     figure.set_size_inches(width, height + 0.21 * max(rows - 2, 0))
     figure.legend(

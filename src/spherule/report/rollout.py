@@ -9,7 +9,6 @@ import torch
 from numpy.typing import NDArray
 
 from spherule.data.times import span
-from spherule.optional import require
 from spherule.report.figures import fitting_colors
 from spherule.report.globe import write_globe
 from spherule.report.maps import draw_map, smooth
@@ -26,7 +25,7 @@ LONGEST_MOVIE = 61
 
 def draw_rollout(rollout: Rollout, directory: Path) -> list[Path]:
     """Write the figures, the GIF and `rollout.json`; returns where they are."""
-    require_drawing()
+    pyplot()  # what is missing is missed before anything is written
     directory.mkdir(parents=True, exist_ok=True)
     names = ("growth.png", "spectra.png", "rollout.gif", "rollout.json", "globe.html")
     paths = [directory / name for name in names]
@@ -43,12 +42,6 @@ def draw_rollout(rollout: Rollout, directory: Path) -> list[Path]:
     write_json(paths[3], numbers)
     write_globe(paths[4], rollout_globe(rollout))
     return paths
-
-
-def require_drawing() -> None:
-    """What figures and movies need; before a rollout is computed, which takes long."""
-    pyplot()
-    require("PIL.Image", "a movie")
 
 
 def rollout_section(rollout: Rollout, *, every: float) -> Section:

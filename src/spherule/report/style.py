@@ -140,6 +140,7 @@ def save(figure: "Figure", to: Any, **options: Any) -> None:
 
 def pyplot() -> Any:
     """matplotlib without a display, in this style."""
+    require("PIL.Image", "a figure")  # writes WebP and movies
     require("matplotlib", "a figure").use("Agg")
     plt = require("matplotlib.pyplot", "a figure")
     plt.rcParams.update(
