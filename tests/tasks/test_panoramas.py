@@ -102,3 +102,10 @@ def test_bad_images_are_named(trained: Path, finished: Path, tmp_path: Path) -> 
 def test_without_data_the_commands_that_make_them_are_named() -> None:
     with pytest.raises(ValueError, match=r"spherule data stanford --root.*\n.*spherule data rooms"):
         SegmentationConfig().open(0)
+
+
+def test_a_single_room_is_rendered_and_none_is_refused(tmp_path: Path) -> None:
+    config = SegmentationConfig(rooms=1, size="16x32")
+    assert config.store(tmp_path, silent).exists()
+    with pytest.raises(ValueError, match="no panoramas"):
+        replace(config, rooms=0).store(tmp_path, silent)
