@@ -173,10 +173,10 @@ def _analysis(
     """The transposed synthesis with the grid's weights, or the continued analysis."""
     table = continued_analysis(basis, grid, lmax)
     if table is None:
-        table = basis.values(lmax, grid.theta) * grid.ring_weights
-    else:
-        table = table * _cell(grid)
-    return torch.from_numpy(table if orders is None else table[[*orders]]).to(device, dtype)
+        synthesis = _synthesis(basis, grid, lmax, dtype, device, orders)
+        return synthesis * _weights(grid, dtype, device)
+    table = (table if orders is None else table[[*orders]]) * _cell(grid)
+    return torch.from_numpy(table).to(device, dtype)
 
 
 @table(maxsize=64)
