@@ -39,6 +39,18 @@ def test_members_are_the_points_within_the_cutoff(query: str, key: str, cutoff: 
     assert np.array_equal(members(neighborhood.transpose), dense.T)
 
 
+@pytest.mark.parametrize("cutoff", [0.7, 0.9, 2.0, math.pi])
+def test_single_points_count_the_keys_of_rings_of_other_lengths(cutoff: float) -> None:
+    query = Grid.from_rings(
+        [0.0, 0.9, 1.8, 3.0], [1, 1, 1, 1], [0.0, 2.0, 0.3, 1.0], [1.0] * 4, partial=True
+    )
+    key = Grid.from_rings(
+        [0.1, 0.6, 1.2, 1.7, 2.2, 2.9], [3, 11, 19, 16, 8, 1], [0.0] * 6, [1.0] * 6, partial=True
+    )
+    found = Neighborhood.disk(query, key, cutoff).counts()
+    assert np.array_equal(found, (distances(query, key) <= cutoff).sum(axis=1))
+
+
 @pytest.mark.parametrize("degrees", [2, 4, 10])
 def test_points_on_the_rim_are_inside_on_both_sides(degrees: int) -> None:
     grid = Grid.clenshaw_curtis(91, 180)

@@ -8,6 +8,7 @@ from spherule.geometry.rotations import about_z
 from spherule.rooms import CLASSES, Scene, render, room, trace
 from spherule.rooms.furniture import ball, box, post
 from spherule.rooms.light import _past, shadows
+from spherule.rooms.plan import Plan
 from spherule.rooms.scene import BOX, Lamp, Materials, Workshop
 from spherule.rooms.textures import FLAT
 from tests.rooms.oracle import distances
@@ -203,3 +204,15 @@ def test_a_round_column_does_not_shade_its_own_lit_side(z: float) -> None:
     np.testing.assert_array_equal(_past(piece, points, lamp - points, 0.6, solids), 1)
     behind = np.array([[2.3], [2.0], [0.0]], np.float32)
     assert _past(piece, behind, lamp - behind, 0.6, solids)[0] < 0.05
+
+
+def test_what_hangs_on_a_wall_stays_on_it_and_overlaps_nothing() -> None:
+    plan = Plan(np.random.default_rng(0), (4.0, 3.0, 2.5))
+    for wall, length in enumerate((3.0, 3.0, 4.0, 4.0)):
+        assert plan.stretch(wall, length, (0.0, 1.0)) is None
+        taken: list[float] = []
+        while (middle := plan.stretch(wall, 0.5, (0.0, 1.0))) is not None:
+            assert 0.25 < middle < length - 0.25
+            assert all(abs(middle - other) > 0.5 for other in taken)
+            taken.append(middle)
+        assert len(taken) >= 2

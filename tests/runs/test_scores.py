@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -13,9 +14,10 @@ from spherule.data.field_files import open_fields
 from spherule.models import Linear, LinearConfig, TransformerConfig
 from spherule.runs import Run, roll_out, score, train
 from spherule.runs.linear import best_linear
-from spherule.runs.scores import FORECASTS, Scores, scored
+from spherule.runs.scores import BINS, FORECASTS, Scores, _Climatology, scored
 from spherule.tasks import ForecastConfig
 from spherule.tasks.field_sections import field_sections
+from spherule.tasks.fields import FieldTask
 from spherule.train import RunConfig, TrainingConfig
 from spherule.train.figures import ByLatitude, Spectra
 from spherule.train.task import Trained
@@ -174,3 +176,17 @@ def test_years_of_training_data_give_each_season_its_own_climatology(tmp_path: P
     found = score(Run.open(train(config, tmp_path / "run", log=silent)), samples=12)
     # A mean over all seasons is off by the size of the cycle, of 700 in the root mean square.
     assert found.rmse[FORECASTS.index("climatology"), 0] < 150
+
+
+def test_a_season_reaches_two_parts_of_the_year_to_both_sides() -> None:
+    targets = [(None, torch.tensor([float(part)])) for part in range(BINS)]
+    task = Mock(
+        spec=FieldTask,
+        samples=BINS,
+        endless=False,
+        training=targets,
+        season=lambda _, sample: (sample + 0.5) / BINS,
+    )
+    found = _Climatology(task, torch.device("cpu")).at([0, 1, 10, BINS - 1])
+    parts = [[22, 23, 0, 1, 2], [23, 0, 1, 2, 3], [8, 9, 10, 11, 12], [21, 22, 23, 0, 1]]
+    assert found.flatten().tolist() == pytest.approx([sum(p) / 5 for p in parts])
