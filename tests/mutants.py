@@ -87,6 +87,7 @@ EQUIVALENT = {
     "data/panorama_store.py '1' -> '2' ZstdCodec(level=1": "how hard is compressed, not what",
     "geometry/harmonics.py '0' -> '1' (-1) ** m if m < 0": "(-1) ** 0 is 1",
     "geometry/harmonics.py '1' -> '2' .reshape(-1,": "numpy takes any negative size for the rest",
+    "nn/spectral.py '1' -> '2' lmax + 1)": "below the diagonal are no more columns than rows",
     "objectives/derivatives.py '%' -> '*' if group.nphi % 2 == 0": "irfft drops what this makes 0",
     "ops/global_attention/__init__.py '0' -> '1' like = q.detach().new_empty(0,": "its dtype and "
     "device are asked for, not its values",
