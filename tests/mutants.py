@@ -88,6 +88,7 @@ EQUIVALENT = {
     "geometry/harmonics.py '0' -> '1' (-1) ** m if m < 0": "(-1) ** 0 is 1",
     "geometry/harmonics.py '1' -> '2' .reshape(-1,": "numpy takes any negative size for the rest",
     "nn/spectral.py '1' -> '2' lmax + 1)": "below the diagonal are no more columns than rows",
+    "tasks/fields.py '+' -> '-' state + self._noise(state)": "noise has either sign",
     "objectives/derivatives.py '%' -> '*' if group.nphi % 2 == 0": "irfft drops what this makes 0",
     "ops/global_attention/__init__.py '0' -> '1' like = q.detach().new_empty(0,": "its dtype and "
     "device are asked for, not its values",
@@ -113,7 +114,7 @@ NATIVE = {
     "library": ["native/test_library", "ops/test_arguments", "ops/test_legendre", "ops/test_disco"],
 }
 FILES = 14  # of tests for a mutant
-SECONDS, TEST_SECONDS, SOUND_SECONDS, WAITED = 30, 30, 10, 600
+SECONDS, TEST_SECONDS, SOUND_SECONDS, WAITED = 60, 30, 10, 600
 """No test starts when a mutant has computed so long: it survives. One that computes or waits so
 long hangs, if it takes a third of that where nothing is wrong; else it tells nothing.
 """
@@ -446,9 +447,9 @@ def words_of(function: Any) -> set[str]:
     return set(re.findall(r"\w+", inspect.getsource(function)))
 
 
-def run_items(session: Any, items: list[Any], names: set[str]) -> int:
-    """First tests that speak of a name; of each test one case before the second of any; and what
-    is known to be fast.
+def run_items(session: Any, items: list[Any], names: set[str], package: str) -> int:
+    """First tests that speak of a name, then those of the package; of each test one case before
+    the second of any; and what is known to be fast.
     """
     cases: Counter[Any] = Counter()
     keys = {}
@@ -457,6 +458,7 @@ def run_items(session: Any, items: list[Any], names: set[str]) -> int:
         keys[item] = (
             bool(SLOW_WORDS & spoken - names),
             not names & spoken,
+            item.path.parent.name != package,
             cases[item.function],
             DURATIONS.get(item.nodeid, 0.5),
         )
@@ -497,7 +499,8 @@ class Warm:
             names |= {name.lstrip("_") for name in names}
         items = [i for i in self.session.items if {i.nodeid, i.nodeid.split("::")[0]} & {*tests}]
         items = [i for i in items if self.tree.sound.get(i.nodeid, True)]
-        return run_items(self.session, items, names)
+        package = mutant.path.relative_to(SOURCE).parts[0] if mutant else ""
+        return run_items(self.session, items, names, package)
 
 
 class Cold:
@@ -508,7 +511,7 @@ class Cold:
 
     def pytest_runtestloop(self, session: Any) -> bool:
         items = [i for i in session.items if self.tree.sound.get(i.nodeid, True)]
-        run_items(session, items, set())
+        run_items(session, items, set(), "")
         return True
 
     def run(self, tests: list[str], mutant: Mutant | None) -> int:

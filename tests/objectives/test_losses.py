@@ -168,6 +168,22 @@ def test_masked_sobolev_counts_points_whose_neighbors_are_seen() -> None:
     assert sobolev(u, 0 * u, GRID, mask=mask).item() == pytest.approx(wanted, rel=1e-13)
 
 
+@pytest.mark.parametrize("loss", REGRESSION)
+def test_channels_have_masks_of_their_own_and_count_where_something_is_seen(loss) -> None:
+    a, b = fields(GRID, batch=3, channels=3)
+    mask = torch.rand(a.shape, generator=torch.Generator().manual_seed(0)) < 0.9
+    mask[0, 1] = mask[1, :2] = mask[2] = False
+    b[~mask] = math.nan
+    found = loss(a, b, GRID, mask=mask)
+    for sample, seen in ((0, [0, 2]), (1, [2])):
+        alone = [
+            loss(a[sample, c][None, None], b[sample, c][None, None], GRID, mask=mask[sample, c])
+            for c in seen
+        ]
+        torch.testing.assert_close(found[sample], torch.cat(alone).mean())
+    assert found[2] == 0
+
+
 def test_depth_loss_adds_a_tenth_of_sobolev() -> None:
     u, v = fields(GRID)
     torch.testing.assert_close(depth_loss(u, v, GRID), l1(u, v, GRID) + 0.1 * sobolev(u, v, GRID))

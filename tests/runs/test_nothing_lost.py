@@ -17,7 +17,7 @@ import torch
 
 from spherule.runs import Run, RunDirectory, train
 from spherule.train import Interrupted
-from spherule.train.checkpoint import checkpoints, damage, newest_whole
+from spherule.train.checkpoint import Checkpoint, checkpoints, damage, newest_whole
 from tests.tiny import losses, silent, tiny, validations
 
 SETTINGS = {"epochs": 6, "ema": 0.9, "clip": 1.0}
@@ -73,6 +73,14 @@ def test_the_last_two_and_the_best_are_kept(finished: Path) -> None:
     assert {c.step for c in found} == {found[-1].step, found[-2].step, best}
     assert all(damage(c) is None for c in found)
     assert Run.open(finished).checkpoint.step == best
+
+
+def test_the_best_is_opened_or_the_last(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = checkpoints(finished / "checkpoints")
+    state, best = Checkpoint.state, {"best": found[-2].step}
+    monkeypatch.setattr(Checkpoint, "state", lambda self: state(self) | best)
+    assert Run.open(finished).checkpoint.step == found[-2].step
+    assert Run.open(finished, which="last").checkpoint.step == found[-1].step
 
 
 @pytest.mark.parametrize(

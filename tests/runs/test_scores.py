@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -14,7 +15,7 @@ from spherule.data.field_files import open_fields
 from spherule.models import Linear, LinearConfig, TransformerConfig
 from spherule.runs import Run, roll_out, score, train
 from spherule.runs.linear import best_linear
-from spherule.runs.scores import BINS, FORECASTS, Scores, _Climatology, scored
+from spherule.runs.scores import BINS, FORECASTS, Scores, _Climatology, _Sums, scored
 from spherule.tasks import ForecastConfig
 from spherule.tasks.field_sections import field_sections
 from spherule.tasks.fields import FieldTask
@@ -63,6 +64,21 @@ def test_scores_are_those_of_their_definitions(run: Run) -> None:
     assert found.acc[FORECASTS.index("persistence"), 0] == pytest.approx(acc.mean(), rel=1e-3)
     assert np.isnan(found.acc[FORECASTS.index("climatology")]).all()
     assert found.rmse[FORECASTS.index("linear"), 0] < found.rmse[FORECASTS.index("persistence"), 0]
+
+
+def test_samples_that_lack_a_variable_do_not_count_for_it(run: Run) -> None:
+    task = run.task()
+    field = torch.randn(3, task.out_channels, *task.grid.shape, dtype=torch.float64)
+    usual, target = torch.zeros_like(field), field + 1
+    target[1, 0] = math.nan
+    some, whole = _Sums(task, torch.device("cpu")), _Sums(task, torch.device("cpu"))
+    some.add(field, target, usual)
+    whole.add(field[[0, 2]], target[[0, 2]], usual[[0, 2]])
+    for found, wanted in zip(some.compute(), whole.compute(), strict=True):
+        assert found[0] == pytest.approx(wanted[0])
+    rmse, bias = some.compute()[:2]
+    assert rmse == pytest.approx(1)
+    assert bias == pytest.approx(-1)
 
 
 @torch.no_grad()

@@ -1,6 +1,7 @@
 """Trained models on new data: coordinates, order and units come back as they were."""
 
 import datetime
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,8 @@ import torch
 
 from spherule.data.field_files import open_fields
 from spherule.data.layout import Layout
-from spherule.models import TransformerConfig, build
+from spherule.models import LinearConfig, TransformerConfig, build
+from spherule.report.rollout import draw_rollout
 from spherule.runs import Run, evaluate, evaluated, predict, roll_out, train
 from spherule.tasks import ForecastConfig
 from spherule.tasks.field_prediction import BATCH, _pieces
@@ -306,6 +308,62 @@ def test_missing_values_can_be_left_out_of_the_loss(tmp_path: Path) -> None:
     assert torch.equal(seen, state.where(state.isfinite(), 0.0))
     missing = open_fields(tmp_path / "out.nc")["t"].isnull()
     assert bool((missing == data["t"].isnull().values).all())
+
+
+def test_each_variable_counts_where_it_is_known(tmp_path: Path) -> None:
+    data = era5_like("era5", times=30)
+    data["t"][:, 2:4, 5:9] = np.nan  # land, where z is known
+    data["t"][5] = data["t"][20] = np.nan
+    for name in ("z", "t"):
+        data[name][7] = np.nan
+    path = tmp_path / "sea.nc"
+    data.to_netcdf(path, engine="h5netcdf")
+    task = ForecastConfig(data=path, variables=("z", "t"), lead="1h", missing="mask").open(0)
+    model = build(TransformerConfig(width=8, depth=1), task.grid, 2, 2).eval()
+    batch = [torch.stack(p) for p in zip(*(task.training[i] for i in range(8)), strict=True)]
+    target = batch[1]
+    assert task.valid(batch).tolist() == [True] * 6 + [False, True]
+    area = torch.tensor(task.grid.weights).reshape(task.grid.shape)
+    with torch.no_grad():
+        found = task.metrics(model, batch)
+        error = (task.step(model, batch[0]).double() - target) ** 2
+    square = (error.nan_to_num(0.0) * area).flatten(2).sum(-1)
+    square = square / (target.isfinite() * area).flatten(2).sum(-1)  # 0 / 0 where none is known
+    torch.testing.assert_close(found["loss"][:6], square.nanmean(1)[:6].float())
+    torch.testing.assert_close(found["l2"][:6], square.sqrt().nanmean(1)[:6].float())
+    assert found["loss"][6] == 0
+    torch.testing.assert_close(task.loss(model, batch), found["loss"])
+    # A fit must not learn that what is not there became the mean.
+    wanted = list(task.fitting_batches(task.samples))
+    assert torch.equal(wanted[4][1], torch.where(target[4:5].isfinite(), target[4:5], wanted[4][0]))
+
+
+def test_a_rollout_says_nothing_about_what_is_missing(tmp_path: Path) -> None:
+    data = era5_like("era5", times=30)
+    data["t"][28] = data["t"][:, 2:4, 5:9] = np.nan
+    path = tmp_path / "gap.nc"
+    data.to_netcdf(path, engine="h5netcdf")
+    task = ForecastConfig(data=path, variables=("z", "t"), lead="1h", missing="mask")
+    config = RunConfig(task, LinearConfig(), TrainingConfig(epochs=0))
+    rollout = roll_out(Run.open(train(config, tmp_path / "run", log=silent)), 2, samples=1)
+    missing = [[False, False], [False, True]]
+    assert np.isnan(rollout.model_error).tolist() == missing
+    assert np.isnan(rollout.persistence_error).tolist() == missing
+    for source, gaps in (("model", [8, 8, 8]), ("truth", [8, 8, data["t"][28].size])):
+        assert np.isnan(rollout.frames[source][:, 1]).sum((1, 2)).tolist() == gaps
+        assert not np.isnan(rollout.frames[source][:, 0]).any()
+    draw_rollout(rollout, tmp_path / "drawn")
+    assert json.loads((tmp_path / "drawn/rollout.json").read_text())["model_error"][1][1] is None
+
+
+def test_a_part_without_values_is_refused(tmp_path: Path) -> None:
+    data = era5_like("era5", times=30)
+    data["z"][24:] = np.nan
+    data.to_netcdf(tmp_path / "early.nc", engine="h5netcdf")
+    task = ForecastConfig(data=tmp_path / "early.nc", variables=("z",), lead="1h", missing="mask")
+    config = RunConfig(task, LinearConfig(), TrainingConfig(epochs=0))
+    with pytest.raises(ValueError, match="the validation part has no values"):
+        train(config, tmp_path / "run", log=silent)
 
 
 @pytest.mark.parametrize("norm", ["instance", "layer"])

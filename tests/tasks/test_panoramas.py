@@ -9,10 +9,13 @@ import pytest
 import torch
 from PIL import Image
 
+from spherule import ops
+from spherule.grids.images import image_grid
 from spherule.models import SegformerConfig, TransformerConfig
 from spherule.report.page import write_report
 from spherule.runs import Run, predict, train
 from spherule.tasks import DepthConfig, SegmentationConfig
+from spherule.tasks.panoramas import _on_grid, room_globe
 from spherule.train import RunConfig, TrainingConfig
 from tests.tiny import losses, silent, validations
 
@@ -109,3 +112,21 @@ def test_a_single_room_is_rendered_and_none_is_refused(tmp_path: Path) -> None:
     assert config.store(tmp_path, silent).exists()
     with pytest.raises(ValueError, match="no panoramas"):
         replace(config, rooms=0).store(tmp_path, silent)
+
+
+def test_small_images_are_enlarged_between_their_pixels() -> None:
+    rgb = np.random.default_rng(0).integers(0, 255, (8, 16, 3), dtype=np.uint8)
+    own, finer = image_grid(8, 16), image_grid(16, 32)
+    found = _on_grid(rgb, finer)
+    for channel in range(3):
+        field = torch.tensor(rgb[..., channel], dtype=torch.float64)
+        assert np.array_equal(found[..., channel], ops.resample(field, own, finer).numpy())
+
+
+def test_rooms_are_seen_from_inside() -> None:
+    grid = image_grid(8, 16)
+    rgb = np.zeros((2, 8, 16, 3), np.uint8)
+    globe = room_globe("rooms", grid, rgb, depth={"truth": np.ones((2, 8, 16))})
+    assert globe.inside
+    assert globe.frames.labels == ("room 1", "room 2")
+    assert [v.truth for v in globe.variables] == ["truth"]

@@ -64,6 +64,16 @@ def mean_over(values: Tensor, grid: Place, mask: Tensor | None) -> Tensor:
     return ratio(total(values * mask * weights, grid), total(mask * weights, grid))
 
 
+def mean_of_channels(means: Tensor, grid: Place, mask: Tensor | None) -> Tensor:
+    """The average over the channels that the mask leaves something of, of (batch, channels) that
+    are 0 where it leaves nothing.
+    """
+    if mask is None or mask.shape[1] == 1:
+        return means.mean(1)
+    present = total(mask.to(means.dtype), grid) > 0
+    return ratio(means.sum(1), present.sum(1).to(means))
+
+
 def total(values: Tensor, place: Place) -> Tensor:
     """The sum over all points, of all ranks, of values (..., points)."""
     return summed(values.sum(-1), place, shared=True)

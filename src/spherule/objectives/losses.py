@@ -1,9 +1,10 @@
 """Losses: how far a prediction is from its target, averaged over the sphere, one value a sample.
 
 Fields are `(batch, channels, *grid.shape)`. A `mask` is True where a point counts and has the shape
-`(*grid.shape)`, `(batch, *grid.shape)` or `(batch, 1, *grid.shape)`; the weights are renormalized
-over it. What it hides may be anything, NaN too; a NaN that is seen makes its sample's loss NaN. A
-sample that is hidden whole has loss 0 and gradient 0.
+`(*grid.shape)`, `(batch, *grid.shape)` or `(batch, channels, *grid.shape)`, where 1 channel stands
+for all; the weights are renormalized over it, and channels that are hidden whole do not count. What
+it hides may be anything, NaN too; a NaN that is seen makes its sample's loss NaN. A sample that is
+hidden whole has loss 0 and gradient 0.
 """
 
 import torch
@@ -14,7 +15,15 @@ from torch import Tensor
 from spherule import checks
 from spherule.checks import number
 from spherule.distributed import Place, own
-from spherule.objectives.areas import area_weights, flat_mask, flat_pair, mean_over, ratio, total
+from spherule.objectives.areas import (
+    area_weights,
+    flat_mask,
+    flat_pair,
+    mean_of_channels,
+    mean_over,
+    ratio,
+    total,
+)
 from spherule.objectives.derivatives import eroded, shear, slope
 from spherule.ops.checks import require_points, require_tensors
 
@@ -29,7 +38,7 @@ def l1(
 ) -> Float[Tensor, "batch"]:
     """Mean over the sphere and the channels of |prediction - target|."""
     error, seen = _error(prediction, target, grid, mask)
-    return mean_over(error.abs(), grid, seen).mean(1)
+    return mean_of_channels(mean_over(error.abs(), grid, seen), grid, seen)
 
 
 @checks.arguments
@@ -42,7 +51,7 @@ def squared_l2(
 ) -> Float[Tensor, "batch"]:
     """Mean over the sphere and the channels of (prediction - target)^2."""
     error, seen = _error(prediction, target, grid, mask)
-    return mean_over(error.square(), grid, seen).mean(1)
+    return mean_of_channels(mean_over(error.square(), grid, seen), grid, seen)
 
 
 @checks.arguments
@@ -59,7 +68,7 @@ def l2(
         prediction: `(batch, channels, *grid.shape)`.
         target: of the same shape.
         grid: whose quadrature weights count.
-        mask: True where a point counts, `(*grid.shape)` or one for each sample.
+        mask: True where a point counts, `(*grid.shape)` or one for each sample, or channel.
 
     >>> import torch, spherule as sph
     >>> a, b = torch.zeros(2, 3, 16, 32), torch.ones(2, 3, 16, 32)
@@ -70,7 +79,8 @@ def l2(
     square = mean_over(error.square(), grid, seen)
     # The root's slope at 0 is infinite: there the gradient is 0.
     zero = square == 0
-    return torch.where(zero, 0.0, torch.where(zero, 1.0, square).sqrt()).mean(1)
+    root = torch.where(zero, 0.0, torch.where(zero, 1.0, square).sqrt())
+    return mean_of_channels(root, grid, seen)
 
 
 @checks.arguments
@@ -90,7 +100,8 @@ def sobolev(
     error, seen = _error(prediction, target, grid, mask)
     size = shear(error, grid, spectral=seen is None).abs() + slope(error, grid).abs()
     size = size + 0 * error  # a NaN that no difference meets, on a single point, is NaN too
-    return mean_over(size, grid, None if seen is None else eroded(seen, grid)).mean(1)
+    seen = None if seen is None else eroded(seen, grid)
+    return mean_of_channels(mean_over(size, grid, seen), grid, seen)
 
 
 @checks.arguments

@@ -103,7 +103,8 @@ def _beside(figure: Maps) -> list[Maps]:
 
 def fitting_colors(values: np.ndarray) -> tuple[float, float, str]:
     """Limits and a color map: diverging about 0 for what has either sign, else sequential."""
-    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    known = values[np.isfinite(values)]
+    low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
     most = max(-low, high)
     if min(-low, high) > SLIGHT * most:
         return -most, most, "RdBu_r"

@@ -36,8 +36,13 @@ def draw_rollout(rollout: Rollout, directory: Path) -> list[Path]:
         "title": rollout.title,
         "variables": list(rollout.variables),
         "hours": rollout.hours.tolist(),
-        "model_error": rollout.model_error.tolist(),
-        "persistence_error": rollout.persistence_error.tolist(),
+        **{
+            name: np.where(np.isnan(errors), None, errors).tolist()
+            for name, errors in (
+                ("model_error", rollout.model_error),
+                ("persistence_error", rollout.persistence_error),
+            )
+        },
     }
     write_json(paths[3], numbers)
     write_globe(paths[4], rollout_globe(rollout))
@@ -105,9 +110,9 @@ def _growth(path: Path, rollout: Rollout) -> None:
         ax.plot(times, model, marker="o", markersize=3, label="model", **run_style(0))
         ax.plot(times, still, "--", marker=".", color="0.35", label="persistence")
         # A forecast that goes astray leaves the picture; persistence does not.
-        highest = 1.5 * float(still.max()) or std[i]
-        ax.set_ylim(0, min(2 * highest, max(1.1 * float(model.max()), highest)))
-        ax.set_xlim(left=0)
+        highest = 1.5 * _most(still) or std[i]
+        ax.set_ylim(0, min(2 * highest, max(1.1 * _most(model), highest)))
+        ax.set_xlim(0, 1.04 * times[-1])
         ax.set(xlabel=unit, title=label)
         ax.grid(alpha=0.25)
     axes[0][0].set_ylabel("root mean square error")
@@ -135,7 +140,7 @@ def _spectra(path: Path, rollout: Rollout) -> None:
             ax.plot(degree, truth, color=shade, linewidth=3.5, alpha=0.35)
             ax.plot(degree, model, color=shade, label=when[lead])
         logarithmic(ax, x=True)
-        top = std[i] ** 2 * float(rollout.spectra["truth"][:, i].max())
+        top = std[i] ** 2 * (_most(rollout.spectra["truth"][:, i]) or 1.0)
         ax.set_ylim(top * 1e-8, top * 10)
         ax.set(xlabel="degree ℓ", title=label)
         ax.grid(alpha=0.25)
@@ -145,12 +150,17 @@ def _spectra(path: Path, rollout: Rollout) -> None:
     save(figure, path, dpi=130)
 
 
+def _most(values: NDArray[np.floating]) -> float:
+    """The highest, of those that are not missing; 0 where all are."""
+    return float(np.nan_to_num(values).max())
+
+
 def _movie(path: Path, rollout: Rollout) -> None:
     names = list(rollout.variables)
     v = names.index("vorticity") if "vorticity" in names else 0
     fields = {source: u[:, v] for source, u in physical_frames(rollout).items()}
     colors = fitting_colors(fields["truth"])
-    worst = float(np.nanmax(np.abs(fields["model"] - fields["truth"]))) or 1.0
+    worst = _most(np.abs(fields["model"] - fields["truth"])) or 1.0
     unit = f" ({rollout.units[v]})" if rollout.units[v] else ""
     when = Frames.hours([0.0, *rollout.hours]).labels
     frames = []

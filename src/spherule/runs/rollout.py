@@ -32,7 +32,9 @@ class Rollout:
     hours: NDArray[np.float64]
     """Of each prediction, from the first."""
     model_error: NDArray[np.float64]
-    """(leads, variables): root mean square over the sphere, in deviations, mean over samples."""
+    """(leads, variables): root mean square over the sphere, in deviations, mean over samples; NaN
+    where the truth is missing.
+    """
     persistence_error: NDArray[np.float64]
     """The same, of the first state standing still."""
     spectra: dict[str, NDArray[np.float64]]
@@ -91,16 +93,17 @@ def _rolled_out(run: Run, hours: float, samples: int, where: torch.device, log: 
         state = task.following(prediction, state)
     if not predictions:
         raise FloatingPointError(f"{run.config.title}: the first prediction is not finite already")
-    truth = [t.nan_to_num(0.0) for t in truth[: len(predictions)]]
-    start = start.nan_to_num(0.0)
+    truth = truth[: len(predictions)]
 
     def error(forecast: Tensor, target: Tensor) -> Tensor:
-        channels = [l2(f[:, None], t[:, None], place).mean()
-                    for f, t in zip(forecast.unbind(1), target.unbind(1), strict=True)]  # fmt: skip
-        return torch.stack(channels)
+        known = target.isfinite()
+        channels = zip(*(u.split(1, dim=1) for u in (forecast, target, known)), strict=True)
+        errors = torch.stack([l2(f, t, place, mask=k) for f, t, k in channels], dim=1)
+        return errors.sum(0) / (summed(known.flatten(2).sum(-1), place) > 0).sum(0)
 
-    def spectrum(state: Tensor) -> Tensor:
-        return power_spectrum(state.double(), place, grid.lmax).mean(0)
+    def spectrum(state: Tensor, known: Tensor) -> Tensor:
+        seen = torch.where(known.isfinite(), state.double(), 0.0)
+        return power_spectrum(seen, place, grid.lmax).mean(0)
 
     def first(states: list[Tensor]) -> NDArray[np.float32]:
         return gathered(torch.stack([s[0] for s in states]).float(), place).cpu().numpy()
@@ -114,13 +117,13 @@ def _rolled_out(run: Run, hours: float, samples: int, where: torch.device, log: 
         leads=leads,
         hours=np.arange(1, len(pairs) + 1) * task.lead / 3600,
         model_error=_rows([error(p, t) for p, t in pairs]),
-        persistence_error=_rows([error(start, t) for _, t in pairs]),
+        persistence_error=_rows([error(start.nan_to_num(0.0), t) for _, t in pairs]),
         spectra={
-            "model": _rows([spectrum(p) for p, _ in pairs]),
-            "truth": _rows([spectrum(t) for _, t in pairs]),
+            "model": _rows([spectrum(p, t) for p, t in pairs]),
+            "truth": _rows([spectrum(t, t) for _, t in pairs]),
         },
         frames={
-            "model": first([start, *predictions]),
+            "model": first([start, *(task.following(p, start) for p in predictions)]),
             "truth": first([start, *truth]),
         },
         statistics=task.statistics,

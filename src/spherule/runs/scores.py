@@ -199,16 +199,15 @@ def scored(run: Run, *, device: str = "auto", log: Log = print) -> Scores | None
 
 
 class _Sums:
-    """Over samples, for each variable; in deviations."""
+    """Over the samples that have values of a variable, for each variable; in deviations."""
 
     def __init__(self, task: FieldTask, device: torch.device) -> None:
         self.grid, self.lmax = task.grid, task.data_lmax
         area = torch.tensor(area_shares(task.grid))
         self.area = area.reshape(task.grid.shape).to(device)
-        self.samples = 0
-        self.squares, self.errors, self.correlations, self.power, self.true_power = (
-            torch.zeros(task.out_channels, dtype=torch.float64, device=device) for _ in range(5)
-        )
+        (
+            self.samples, self.squares, self.errors, self.correlations, self.power, self.true_power
+        ) = torch.zeros(6, task.out_channels, dtype=torch.float64, device=device)  # fmt: skip
 
     def add(self, forecast: Tensor, target: Tensor, usual: Tensor) -> None:
         weights = self.area * target.isfinite()
@@ -218,12 +217,14 @@ class _Sums:
         def mean(u: Tensor) -> Tensor:
             return summed((u * weights).flatten(2).sum(-1), self.grid) / known
 
-        error = forecast - truth
-        self.samples += len(target)
-        self.squares += mean(error.square()).sum(0)
-        self.errors += mean(error).sum(0)
-        a, b = forecast - usual, truth - usual
-        self.correlations += (mean(a * b) / (mean(a * a) * mean(b * b)).sqrt()).sum(0)
+        error, a, b = forecast - truth, forecast - usual, truth - usual
+        for total, value in (
+            (self.samples, torch.ones_like(known)),
+            (self.squares, mean(error.square())),
+            (self.errors, mean(error)),
+            (self.correlations, mean(a * b) / (mean(a * a) * mean(b * b)).sqrt()),
+        ):
+            total += torch.where(known > 0, value, 0.0).sum(0)
         seen = torch.where(target.isfinite(), forecast, 0.0)
         for total, u in ((self.power, seen), (self.true_power, truth)):
             spectrum = power_spectrum(u, self.grid, self.lmax)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from spherule import checks, ops
 from spherule.data import Statistics
 from spherule.data.field_files import Source
-from spherule.distributed import Shards, scattered, whole
+from spherule.distributed import Shards, scattered, summed, whole
 from spherule.grids import Grid
 from spherule.models import Model
 from spherule.objectives import l1, l2, squared_l2
@@ -150,7 +150,9 @@ class FieldTask(Task):
         count = count if self.endless else min(count, self.samples)
         for number in range(0, count * stride, stride):
             state, target, *_ = self.training[number]
-            yield self.inputs(state[None]), target[None].nan_to_num(0.0)
+            # What is missing of the target alone counts as unchanged.
+            known = torch.where(target.isfinite(), target, state.nan_to_num(0.0))
+            yield self.inputs(state[None]), known[None]
 
     def fitting_stride(self, count: int) -> int:
         """From one of so many samples that models are fitted to, to the next."""
@@ -167,15 +169,21 @@ class FieldTask(Task):
     def loss(self, model: nn.Module, batch: Any) -> Tensor:
         """Mean over leads of the squared error, each prediction made from the one before."""
         state, *targets = batch
-        state = state + self._noise(state)
-        losses: list[Tensor] = []
-        for target in targets[: self._leads]:
-            if losses and self._training.unroll_gradient == "last":
+        targets = targets[: self._leads]
+        last = self._training.unroll_gradient == "last"
+        predictions = self._follow(model, state + self._noise(state), len(targets), detach=last)
+        return self._error(squared_l2, predictions, targets)
+
+    def _follow(
+        self, model: nn.Module, state: Tensor, leads: int, *, detach: bool = False
+    ) -> list[Tensor]:
+        predictions: list[Tensor] = []
+        for _ in range(leads):
+            if predictions and detach:
                 state = state.detach()
-            prediction = self.step(model, state)
-            losses.append(self._error(squared_l2, prediction, target))
-            state = self.following(prediction, state)
-        return torch.stack(losses).mean(0)
+            predictions.append(self.step(model, state))
+            state = self.following(predictions[-1], state)
+        return predictions
 
     def _noise(self, state: Tensor) -> Tensor | float:
         config = self._training
@@ -199,13 +207,16 @@ class FieldTask(Task):
         training follows, so that the best model is the best at that.
         """
         state, *targets = batch
-        errors: dict[str, list[Tensor]] = {"loss": [], "l1": [], "l2": []}
-        for target in targets:
-            prediction = self.step(model, state)
-            for values, error in zip(errors.values(), (squared_l2, l1, l2), strict=True):
-                values.append(self._error(error, prediction, target))
-            state = self.following(prediction, state)
-        return {name: torch.stack(values).mean(0) for name, values in errors.items()}
+        predictions = self._follow(model, state, len(targets))
+        errors = {"loss": squared_l2, "l1": l1, "l2": l2}
+        return {name: self._error(error, predictions, targets) for name, error in errors.items()}
+
+    def valid(self, batch: Any) -> Tensor | None:
+        """Those of whose targets something is known."""
+        if not self.allow_missing:
+            return None
+        known = torch.cat(batch[1:], dim=1).isfinite().flatten(1).sum(1)
+        return summed(known, self.grid) > 0
 
     def date(self, sample: int) -> str:
         """Of a test sample's target, where there are dates."""
@@ -240,9 +251,9 @@ class FieldTask(Task):
         """A globe, maps, error by latitude, spectra."""
         return field_sections(models)
 
-    def _error(self, error: Any, prediction: Tensor, target: Tensor) -> Tensor:
-        prediction = prediction.float()
+    def _error(self, error: Any, predictions: list[Tensor], targets: list[Tensor]) -> Tensor:
+        """The mean over leads and variables, of each where it is known."""
+        prediction, target = torch.cat(predictions, dim=1).float(), torch.cat(targets, dim=1)
         if not self.allow_missing:
             return error(prediction, target, self.grid)
-        present = target.isfinite().all(dim=1)
-        return error(prediction, target.nan_to_num(0.0), self.grid, mask=present)
+        return error(prediction, target.nan_to_num(0.0), self.grid, mask=target.isfinite())

@@ -45,4 +45,6 @@ def measure(
         average.update(task.metrics(model, pieces), valid=task.valid(pieces))
     if world > 1:
         average.reduce(group)
+    if count and not all(found.count for found in average.compute().values()):
+        raise ValueError(f"the {part} part has no values that a prediction could be compared with")
     return average
