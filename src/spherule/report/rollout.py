@@ -37,7 +37,7 @@ def draw_rollout(rollout: Rollout, directory: Path) -> list[Path]:
         "variables": list(rollout.variables),
         "hours": rollout.hours.tolist(),
         **{
-            name: np.where(np.isnan(errors), None, errors).tolist()
+            name: [[None if np.isnan(e) else float(e) for e in lead] for lead in errors]
             for name, errors in (
                 ("model_error", rollout.model_error),
                 ("persistence_error", rollout.persistence_error),
