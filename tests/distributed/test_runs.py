@@ -81,6 +81,8 @@ def forecast(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     path = tmp_path_factory.mktemp("forecast") / "mine.nc"
     data = era5_like(request.param, times=40)
     data["z"] = data.z.where(data.place < 2.5)
+    for name, times in (("z", [5, 10, 37]), ("t", [5, 38])):
+        data[name][times] = np.nan
     data.to_netcdf(path, engine="h5netcdf")
     return RunConfig(
         ForecastConfig(
