@@ -86,9 +86,13 @@ class Model(Placed):
         """How many samples `fit` asks for."""
         return 64
 
-    def fit(self, batches: Iterable[Sequence[Any]]) -> Any | None:
+    def fit(self, batches: Iterable[Sequence[Any]], *, steady: bool = False) -> Any | None:
         """Before training, find by least squares what can be found so, from (input, target, ...)
         batches; what was found. Most models have nothing of the kind, and take none of them.
+
+        Args:
+            batches: seen once.
+            steady: of maps that follow themselves, take one near the best that does not grow.
         """
         return None
 

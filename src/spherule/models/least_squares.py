@@ -13,6 +13,7 @@ from torch import Tensor
 from spherule import checks
 from spherule.distributed import whole
 from spherule.grids import Grid
+from spherule.models.stability import steady_linear, steady_zonal
 from spherule.nn import Harmonics, SpectralMix, ZonalMix
 from spherule.nn.checks import require_channels
 from spherule.nn.spectral import neighboring_degrees, order_pairs
@@ -145,18 +146,19 @@ class _Pairs:
         return variance.clamp(min=0).sqrt()
 
 
-def fit_mix(mix: SpectralMix | ZonalMix, batches: Batches) -> LinearFit:
-    """Give a layer the weights that fit best."""
+def fit_mix(mix: SpectralMix | ZonalMix, batches: Batches, *, steady: bool) -> LinearFit:
+    """Give a layer the weights that fit best, or those near them of a map that does not grow."""
     grid, lmax = whole(mix.harmonics.grid), mix.harmonics.lmax
     if isinstance(mix, ZonalMix):
-        fit = fit_zonal(batches, grid, lmax, mix.reach)
+        fit, within = fit_zonal(batches, grid, lmax, mix.reach), steady_zonal
     else:
-        fit = fit_linear(batches, grid, lmax)
+        fit, within = fit_linear(batches, grid, lmax), steady_linear
     if fit.weight.shape != mix.weight.shape:
         raise ValueError(
             f"batches: expected {mix.in_channels} channels and {mix.out_channels} of the target, "
             f"got {fit.weight.shape[2]} and {fit.weight.shape[1]}"
         )
     with torch.no_grad():
+        fit = fit._replace(weight=within(fit.weight) if steady else fit.weight)
         mix.weight.copy_(fit.weight)
     return fit

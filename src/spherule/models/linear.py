@@ -57,6 +57,6 @@ class Linear(Model):
     def fitting_samples(self) -> int:
         return self.mix.fitting_samples
 
-    def fit(self, batches: Batches) -> LinearFit:
+    def fit(self, batches: Batches, *, steady: bool = False) -> LinearFit:
         """Take the weights that fit best."""
-        return fit_mix(self.mix, batches)
+        return fit_mix(self.mix, batches, steady=steady)

@@ -51,13 +51,13 @@ class Network(Model):
     def fitting_samples(self) -> int:
         return 0 if self.skip.mix is None else self.skip.mix.fitting_samples
 
-    def fit(self, batches: Batches) -> LinearFit | None:
+    def fit(self, batches: Batches, *, steady: bool = False) -> LinearFit | None:
         """Fit the skip's linear map; what it leaves of each channel becomes the scale of what the
         network adds.
         """
         if self.skip.mix is None:
             return None
-        fit = fit_mix(self.skip.mix, batches)
+        fit = fit_mix(self.skip.mix, batches, steady=steady)
         # Where nothing is left, the network must still be able to say something.
         self.skip.scale.copy_(fit.deviation.clamp(min=1e-6))
         return fit

@@ -73,7 +73,7 @@ def train(
             _start_from(model, init)
         else:
             if rank == 0:
-                model.fit(task.fitting_batches(model.fitting_samples))
+                model.fit(task.fitting_batches(model.fitting_samples), steady=True)
             ranks.agree(model)
         if rank == 0:  # not before: nothing is begun, or overwritten, for a run that cannot begin
             _write_down(where, config, task, overwrite=overwrite)
