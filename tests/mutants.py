@@ -85,6 +85,7 @@ PACKAGES = ["grids", "geometry", "ops", "nn", "objectives", "pde", "rooms", "mod
 PACKAGES += ["train", "tasks", "runs", "csrc"]
 EQUIVALENT = {
     "data/panorama_store.py '1' -> '2' ZstdCodec(level=1": "how hard is compressed, not what",
+    "data/panorama_store.py '0' -> '1' workers: int = 0": "what is written is the same",
     "geometry/harmonics.py '0' -> '1' (-1) ** m if m < 0": "(-1) ** 0 is 1",
     "geometry/harmonics.py '1' -> '2' .reshape(-1,": "numpy takes any negative size for the rest",
     "nn/spectral.py '1' -> '2' lmax + 1)": "below the diagonal are no more columns than rows",
