@@ -1,5 +1,7 @@
+import dataclasses
 import errno
 import json
+import math
 import shutil
 from collections import namedtuple
 from itertools import islice
@@ -313,3 +315,23 @@ def test_bad_input_is_named(stored: Path, tmp_path: Path, unchecked) -> None:
         PanoramaDataset(stored, split="valid")
     with pytest.raises(IndexError, match="index=9"):
         PanoramaDataset(stored, split="all")[9]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("rgb_std", [0.3, 0.28, 660967.0, 0.29]),
+        ("rgb_mean", [0.5, 0.5]),
+        ("rgb_std", [0.3, 0.0, 0.3]),
+        ("depth_std", -1.0),
+        ("depth_std", math.nan),
+        ("class_frequencies", [0.5, 0.5]),
+        ("class_frequencies", ["a"] * 14),
+    ],
+)
+def test_statistics_of_another_shape_or_sign_are_refused(
+    field: str, value: object, unchecked
+) -> None:
+    known = PanoramaStatistics((0.0,) * 3, (1.0,) * 3, 0.0, 1.0, (1 / 14,) * 14)
+    with pytest.raises((ValueError, TypeError), match=field):
+        PanoramaStatistics.from_json({**dataclasses.asdict(known), field: value})

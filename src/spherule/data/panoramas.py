@@ -111,14 +111,23 @@ class PanoramaStatistics:
     meters where there is one and the loss looks, and how much of the sphere each class covers.
     """
 
-    rgb_mean: tuple[float, ...]
-    rgb_std: tuple[float, ...]
+    rgb_mean: tuple[float, float, float]
+    rgb_std: tuple[float, float, float]
     depth_mean: float
     depth_std: float
     class_frequencies: tuple[float, ...]
 
     def __post_init__(self) -> None:
         checks.config(self)
+        if not all(0 < deviation < math.inf for deviation in (*self.rgb_std, self.depth_std)):
+            raise ValueError(
+                f"rgb_std={self.rgb_std}, depth_std={self.depth_std}: expected positive numbers"
+            )
+        if len(self.class_frequencies) != len(CLASSES):
+            raise ValueError(
+                f"class_frequencies: expected one a class, {len(CLASSES)}, got "
+                f"{len(self.class_frequencies)}"
+            )
 
     @classmethod
     def of(cls, moments: Float[np.ndarray, "samples moments"]) -> "PanoramaStatistics":
@@ -126,9 +135,10 @@ class PanoramaStatistics:
         mean = np.asarray(moments).mean(axis=0)
         rgb, depth = mean[:6].reshape(2, 3), mean[6:9]
         depth = depth[1:] / depth[0] if depth[0] > 0 else np.array([0.0, 1.0])
+        red, green, blue = (_deviation(first, second) for first, second in rgb.T)
         return cls(
             tuple(rgb[0].tolist()),
-            tuple(_deviation(first, second) for first, second in rgb.T),
+            (red, green, blue),
             float(depth[0]),
             _deviation(*depth),
             tuple(mean[9:].tolist()),
