@@ -22,7 +22,7 @@ class LinearMap(torch.autograd.Function):
         return cls.apply(dy, *rest, not transposed), *(None for _ in ctx.rest)
 
     @classmethod
-    def jvp(cls, ctx: Any, tangent: Tensor, *_: None) -> Tensor:
+    def jvp(cls, ctx: Any, tangent: Tensor, *_: Any) -> Tensor:
         return cls.apply(tangent, *ctx.rest)
 
     @classmethod
