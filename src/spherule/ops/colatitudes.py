@@ -13,13 +13,10 @@ from spherule.geometry.transforms import Basis, Continuation, continuation, cont
 from spherule.grids import Grid
 from spherule.ops import legendre
 from spherule.ops.legendre import Rings
-from spherule.ops.linear_map import LinearMap
 from spherule.ops.tables import table
 
 Orders = tuple[int, ...]
 """Which orders m the columns are; by default all of them, from 0 on."""
-TOGETHER = 32
-"""Orders in one product: fewer are slower, with more there are more zeros among their functions."""
 
 
 def to_coeffs(
@@ -29,8 +26,7 @@ def to_coeffs(
     lmax = spectra.shape[-1] - 1 if lmax is None else lmax
     dtype, device = spectra.real.dtype, spectra.device
     if not legendre.preferred(grid, lmax, dtype, device):
-        table = _analysis(basis, grid, lmax, dtype, device, orders)
-        return _Contraction.apply(spectra, table, orders, True, False)
+        return _contract(_analysis(basis, grid, lmax, dtype, device, orders), spectra)
     step, every = _continued(grid, lmax, dtype), _every(orders, lmax)
     if step is None:
         weighted = spectra * _weights(grid, dtype, device)[:, None]
@@ -45,8 +41,7 @@ def to_coeffs_adjoint(
     """The transpose of `to_coeffs`."""
     lmax, dtype, device = coeffs.shape[-2] - 1, coeffs.real.dtype, coeffs.device
     if not legendre.preferred(grid, lmax, dtype, device):
-        table = _analysis(basis, grid, lmax, dtype, device, orders)
-        return _Contraction.apply(coeffs, table, orders, True, True)
+        return _contract(_analysis(basis, grid, lmax, dtype, device, orders).mT, coeffs)
     step, every = _continued(grid, lmax, dtype), _every(orders, lmax)
     if step is None:
         spectra = _made_rings(basis, coeffs, legendre.rings_of(grid), every)
@@ -59,8 +54,7 @@ def to_rings(basis: Basis, coeffs: Tensor, grid: Grid, orders: Orders | None = N
     """Synthesis."""
     lmax, dtype, device = coeffs.shape[-2] - 1, coeffs.real.dtype, coeffs.device
     if not legendre.preferred(grid, lmax, dtype, device):
-        table = _synthesis(basis, grid, lmax, dtype, device, orders)
-        return _Contraction.apply(coeffs, table, orders, False, False)
+        return _contract(_synthesis(basis, grid, lmax, dtype, device, orders).mT, coeffs)
     return _made_rings(basis, coeffs, legendre.rings_of(grid), _every(orders, lmax))
 
 
@@ -70,8 +64,7 @@ def to_rings_adjoint(
     """The transpose of `to_rings`."""
     dtype, device = spectra.real.dtype, spectra.device
     if not legendre.preferred(grid, lmax, dtype, device):
-        table = _synthesis(basis, grid, lmax, dtype, device, orders)
-        return _Contraction.apply(spectra, table, orders, False, True)
+        return _contract(_synthesis(basis, grid, lmax, dtype, device, orders), spectra)
     return _made_coeffs(basis, spectra, legendre.rings_of(grid), _every(orders, lmax), lmax)
 
 
@@ -140,35 +133,19 @@ def _continued(grid: Grid, lmax: int, dtype: torch.dtype) -> _Continued | None:
     return None if step is None else _Continued(step, _cell(grid), dtype)
 
 
-class _Contraction(LinearMap):
-    """sum over j of x[..., j, m] table[m, j, i], where either i or j are degrees, as real products
-    batched over some orders each: of these, degrees below the lowest order have no part in them.
+def _contract(table: Tensor, x: Tensor) -> Tensor:
+    """sum over j of table[m, i, j] x[..., j, m], as one real batched product over the orders.
 
     Orders go to the front and back again as transposes of matrices of real numbers: torch copies
     these in tiles, other permutations number by number.
     """
-
-    @staticmethod
-    def forward(
-        x: Tensor, table: Tensor, orders: Orders | None, to_degrees: bool, transposed: bool
-    ) -> Tensor:
-        table = table.mT if transposed else table
-        *batch, rows, count = x.shape
-        size, out = x.shape[:-2].numel(), table.shape[-1]
-        pairs = torch.view_as_real(x.resolve_conj().reshape(size * rows, count)).flatten(-2)
-        columns = pairs.mT.contiguous().reshape(count, 2 * size, rows)
-        product = columns.new_empty(count, 2 * size, out)
-        for start in range(0, count, TOGETHER):
-            some = slice(start, start + TOGETHER)
-            lowest = start if orders is None else min(orders[some])
-            if to_degrees != transposed:
-                product[some, :, :lowest] = 0.0
-                there = product[some, :, lowest:]
-                torch.bmm(columns[some], table[some, :, lowest:], out=there)
-            else:
-                torch.bmm(columns[some, :, lowest:], table[some, lowest:], out=product[some])
-        result = product.reshape(2 * count, size * out).mT.contiguous()
-        return torch.view_as_complex(result.reshape(*batch, out, count, 2))
+    *batch, rows, orders = x.shape
+    size, out = x.shape[:-2].numel(), table.shape[-2]
+    pairs = torch.view_as_real(x.resolve_conj().reshape(size * rows, orders)).flatten(-2)
+    columns = pairs.mT.contiguous().reshape(orders, 2 * size, rows)
+    product = torch.bmm(columns, table.mT).reshape(2 * orders, size * out)
+    result = product.mT.contiguous().reshape(*batch, out, orders, 2)
+    return torch.view_as_complex(result)
 
 
 @table(maxsize=24)
@@ -193,15 +170,17 @@ def _analysis(
     device: torch.device,
     orders: Orders | None,
 ) -> Tensor:
-    """The transposed synthesis with the grid's weights, or the continued analysis; (order, ring,
-    degree).
+    """The transposed synthesis with the grid's weights, or the continued analysis; laid out with
+    degrees last, as the product of the analysis reads it.
     """
-    table = continued_analysis(basis, grid, lmax)
-    if table is None:
-        synthesis = _synthesis(basis, grid, lmax, dtype, device, orders)
-        return (synthesis * _weights(grid, dtype, device)).mT.contiguous()
-    table = (table if orders is None else table[[*orders]]) * _cell(grid)
-    return torch.from_numpy(table).to(device, dtype).mT.contiguous()
+    values = continued_analysis(basis, grid, lmax)
+    if values is None:
+        table = _synthesis(basis, grid, lmax, dtype, device, orders)
+        table = table * _weights(grid, dtype, device)
+    else:
+        values = (values if orders is None else values[[*orders]]) * _cell(grid)
+        table = torch.from_numpy(values).to(device, dtype)
+    return table.mT.contiguous().mT
 
 
 @table(maxsize=64)
