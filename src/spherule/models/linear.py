@@ -58,5 +58,10 @@ class Linear(Model):
         return self.mix.fitting_samples
 
     def fit(self, batches: Batches, *, steady: bool = False) -> LinearFit:
-        """Take the weights that fit best."""
+        """Take the weights that fit best.
+
+        Args:
+            batches: (input, target, ...) each, seen once.
+            steady: take weights near the best of a map that does not grow when it follows itself.
+        """
         return fit_mix(self.mix, batches, steady=steady)

@@ -54,6 +54,10 @@ class Network(Model):
     def fit(self, batches: Batches, *, steady: bool = False) -> LinearFit | None:
         """Fit the skip's linear map; what it leaves of each channel becomes the scale of what the
         network adds.
+
+        Args:
+            batches: (input, target, ...) each, seen once.
+            steady: take weights near the best of a map that does not grow when it follows itself.
         """
         if self.skip.mix is None:
             return None
