@@ -67,7 +67,8 @@ def main() -> None:
         measure(arguments.measure)
         return
     print(f"a training step of the local Transformer, {GRID}, batch {BATCH}, 2 threads, in ms")
-    ways = {"default": {}, "passive": {"OMP_WAIT_POLICY": "passive"}, "ours": {}}
+    passive = "OMP_WAIT_POLICY=passive, to compare with"  # no user has it: said beside its figure
+    ways = {"default": {}, passive: {"OMP_WAIT_POLICY": "passive"}, "ours": {}}
     for busy in (False, True):
         medians = {}
         for way, said in ways.items():
@@ -78,8 +79,10 @@ def main() -> None:
                 )
             low, medians[way], high = map(float, done.stdout.split())
             place = "one core busy" if busy else "quiet"
-            print(f"{place:14s} {way:8s} {medians[way]:7.1f} ({low:.1f} to {high:.1f})", flush=True)
-        best = min(medians["default"], medians["passive"])
+            print(
+                f"{place:14s} {way:40s} {medians[way]:7.1f} ({low:.1f} to {high:.1f})", flush=True
+            )
+        best = min(medians["default"], medians[passive])
         print(f"{'':14s} ours over the better of the others: {medians['ours'] / best:.2f}")
 
 

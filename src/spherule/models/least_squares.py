@@ -147,7 +147,9 @@ class _Pairs:
 
 
 def fit_mix(mix: SpectralMix | ZonalMix, batches: Batches, *, steady: bool) -> LinearFit:
-    """Give a layer the weights that fit best, or those near them of a map that does not grow."""
+    """Give a layer the weights that fit best, or those near them of a map that does not grow. The
+    deviation is that of the best.
+    """
     grid, lmax = whole(mix.harmonics.grid), mix.harmonics.lmax
     if isinstance(mix, ZonalMix):
         fit, within = fit_zonal(batches, grid, lmax, mix.reach), steady_zonal
