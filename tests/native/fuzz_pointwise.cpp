@@ -32,17 +32,21 @@ struct Room {
     }
 };
 
-// (batch, channels, points) with gaps, the last of which is not there
+// (batch, channels, points) with gaps, the last of which is not there, perhaps in rows
 struct Field {
-    int64_t channels, channel_stride, batch_stride;
+    int64_t channels, channel_stride, point_stride, batch_stride;
     Room room;
-    Field(Bytes &in, int32_t dtype, int64_t batch, int64_t channels, int64_t points)
-        : channels(channels), channel_stride(points + in.below(3)),
-          batch_stride(channels * channel_stride + in.below(3)),
+    Field(Bytes &in, int32_t dtype, int64_t batch, int64_t channels, int64_t points, bool rows)
+        : channels(channels), channel_stride(rows ? 1 : points + in.below(3)),
+          point_stride(rows ? channels + in.below(3) : 1),
+          batch_stride(channels * channel_stride + points * point_stride + in.below(3)),
           room(dtype, batch && points
-                          ? (batch - 1) * batch_stride + (channels - 1) * channel_stride + points
+                          ? (batch - 1) * batch_stride + (channels - 1) * channel_stride +
+                                (points - 1) * point_stride + 1
                           : 0) {}
-    spherule_channels view() { return {room.data(), channels, batch_stride, channel_stride}; }
+    spherule_channels view() {
+        return {room.data(), channels, batch_stride, channel_stride, point_stride};
+    }
 };
 
 void expect(bool refused, int status) {
@@ -81,9 +85,11 @@ spherule_pointwise problem(Bytes &in) {
 void linear(Bytes &in) {
     spherule_pointwise p = problem(in);
     const int64_t first = 1 + in.below(p.out), parts = first < p.out ? 2 : 1;
-    Field x(in, p.dtype, p.batch, p.in, p.points), dx(in, p.dtype, p.batch, p.in, p.points),
-        a(in, p.dtype, p.batch, first, p.points),
-        b(in, p.dtype, p.batch, parts == 2 ? p.out - first : 1, p.points);
+    const auto field = [&](int64_t channels) {
+        return Field(in, p.dtype, p.batch, channels, p.points, in.below(2));
+    };
+    Field x = field(p.in), dx = field(p.in), a = field(first),
+          b = field(parts == 2 ? p.out - first : 1);
     Room weight(p.dtype, p.out * p.in), dweight = weight, bias(p.dtype, p.out), dbias = bias;
     spherule_channels from = x.view(), back = dx.view(), y[] = {a.view(), b.view()};
     std::vector<spherule_channels *> fields = {&from, &y[0]};
@@ -103,8 +109,9 @@ void linear(Bytes &in) {
 void mlp(Bytes &in) {
     spherule_pointwise p = problem(in);
     p.hidden = 1 + in.below(20);
-    Field x(in, p.dtype, p.batch, p.in, p.points), dx(in, p.dtype, p.batch, p.in, p.points),
-        y(in, p.dtype, p.batch, p.out, p.points);
+    Field x(in, p.dtype, p.batch, p.in, p.points, false),
+        dx(in, p.dtype, p.batch, p.in, p.points, false),
+        y(in, p.dtype, p.batch, p.out, p.points, false);
     Room first(p.dtype, p.hidden * p.in), dfirst = first, turned = first;
     Room second(p.dtype, p.out * p.hidden), dsecond = second;
     Room bias(p.dtype, p.hidden), dbias = bias;
@@ -121,7 +128,8 @@ void mlp(Bytes &in) {
 void norm(Bytes &in) {
     spherule_pointwise p = problem(in);
     p.out = p.in;
-    Field x(in, p.dtype, p.batch, p.in, p.points), y(in, p.dtype, p.batch, p.in, p.points);
+    Field x(in, p.dtype, p.batch, p.in, p.points, false),
+        y(in, p.dtype, p.batch, p.in, p.points, false);
     const int64_t stride = in.below(2) ? p.points : 0;
     Room weights(p.dtype, stride ? p.batch * p.points : p.points);
     Room mean(p.dtype, p.batch * p.in), variance = mean, dscale = mean, sums = mean;
@@ -141,6 +149,13 @@ void norm(Bytes &in) {
                                               dscale.data(), sums.data()));
     expect(bad, spherule_moments_backward(&p, weights.data(), stride, total.data(), &from,
                                           mean.data(), dscale.data(), sums.data(), &to));
+    const double eps = 1e-5;
+    expect(bad,
+           spherule_instance_norm(&p, weights.data(), stride, total.data(), &eps, &from,
+                                  shift.data(), shift.data(), &to, mean.data(), variance.data()));
+    expect(bad, spherule_instance_norm_backward(&p, weights.data(), stride, total.data(), &from,
+                                                shift.data(), mean.data(), variance.data(), &from,
+                                                &to, dscale.data(), sums.data()));
     if (!bad && !(mean.finite() && variance.finite() && y.room.finite()))
         abort();
 }

@@ -29,18 +29,21 @@ template <class T> std::vector<T> noise(int64_t n) {
     return x;
 }
 
-// A field (batch, channels, points) with room between its batches and channels
+// A field (batch, channels, points) with room between its batches and channels, or points where it
+// lies in rows; the last room is not there
 template <class T> struct Field {
-    int64_t channels, points;
+    int64_t channels, batch_stride, channel_stride, point_stride;
     std::vector<T> data;
-    Field(int64_t batch, int64_t channels, int64_t points)
-        : channels(channels), points(points),
-          data(noise<T>(batch * (channels + 1) * (points + 3))) {}
+    Field(int64_t batch, int64_t channels, int64_t points, bool rows = false)
+        : channels(channels), batch_stride((channels + 1) * (points + 3)),
+          channel_stride(rows ? 1 : points + 3), point_stride(rows ? channels + 1 : 1),
+          data(noise<T>((batch - 1) * batch_stride + (channels - 1) * channel_stride +
+                        (points - 1) * point_stride + 1)) {}
     spherule_channels view() {
-        return {data.data(), channels, (channels + 1) * (points + 3), points + 3};
+        return {data.data(), channels, batch_stride, channel_stride, point_stride};
     }
     T &at(int64_t b, int64_t c, int64_t i) {
-        return data[(b * (channels + 1) + c) * (points + 3) + i];
+        return data[b * batch_stride + c * channel_stride + i * point_stride];
     }
 };
 
@@ -54,7 +57,7 @@ double slope(double a) {
 }
 
 template <class T>
-void linear(int64_t batch, int64_t points, int64_t in, int64_t out, bool biased) {
+void linear(int64_t batch, int64_t points, int64_t in, int64_t out, bool biased, bool rows) {
     const int64_t first = out > 1 ? out / 2 : 1, parts = out > 1 ? 2 : 1;
     const spherule_pointwise p = {batch,         points, in, 0, out, sizeof(T) == 4 ? 0 : 1,
                                   1 + rand() % 3};
@@ -62,8 +65,8 @@ void linear(int64_t batch, int64_t points, int64_t in, int64_t out, bool biased)
     std::vector<T> turned(in * out), dweight(out * in), dbias(out);
     for (int64_t i = 0; i < out * in; i++)
         turned[i % in * out + i / in] = weight[i];
-    Field<T> x(batch, in, points), dx(batch, in, points), a(batch, first, points),
-        b(batch, std::max<int64_t>(out - first, 1), points);
+    Field<T> x(batch, in, points, rows && !biased), dx(batch, in, points, rows),
+        a(batch, first, points, rows), b(batch, std::max<int64_t>(out - first, 1), points, rows);
     const spherule_channels y[] = {a.view(), b.view()}, from = x.view(), to = dx.view();
     int status =
         spherule_linear(&p, weight.data(), biased ? bias.data() : nullptr, &from, y, parts);
@@ -299,7 +302,7 @@ template <class T> void shapes() {
     for (int64_t points : {1, 5, 31, 128, 130, 300})
         for (int64_t in : {1, 3, 6, 17})
             for (int64_t out : {1, 2, 7, 20}) {
-                linear<T>(1 + rand() % 3, points, in, out, rand() % 2);
+                linear<T>(1 + rand() % 3, points, in, out, rand() % 2, rand() % 2);
                 mlp<T>(1 + rand() % 2, points, in, 1 + rand() % 20, out);
             }
 }
@@ -346,6 +349,37 @@ template <class T> void norm(int64_t batch, int64_t channels, int64_t points) {
     expect(!spherule_moments_backward(&p, weights.data(), points, total.data(), &from, mean.data(),
                                       dscale.data(), sums.data(), &back),
            "gradients of moments run");
+    const std::vector<T> scale = noise<T>(channels);
+    std::vector<T> inverse(rows);
+    const double eps = 0.01;
+    expect(!spherule_instance_norm(&p, weights.data(), points, total.data(), &eps, &from,
+                                   scale.data(), shift.data(), &to, mean.data(), inverse.data()),
+           "instance norm runs");
+    expect(!spherule_instance_norm_backward(&p, weights.data(), points, total.data(), &from,
+                                            scale.data(), mean.data(), inverse.data(), &gradient,
+                                            &back, dscale.data(), sums.data()),
+           "its gradients run");
+    for (int64_t b = 0; b < batch; b++)
+        for (int64_t c = 0; c < channels; c++) {
+            const int64_t row = b * channels + c;
+            const double m = mean[row], r = 1 / std::sqrt(variance[row] + eps);
+            double along = 0, whole = 0;
+            for (int64_t i = 0; i < points; i++) {
+                along += dy.at(b, c, i) * (x.at(b, c, i) - m);
+                whole += dy.at(b, c, i);
+            }
+            expect(close(inverse[row], r) && close(dscale[row], along * r) &&
+                       close(sums[row], whole),
+                   "what is kept, and sums of gradients");
+            for (int64_t i = 0; i < points; i++) {
+                const double d = x.at(b, c, i) - m,
+                             share = total[b] > 0 ? weights[b * points + i] / total[b] : 0;
+                expect(close(y.at(b, c, i), d * r * scale[c] + shift[c]), "normalized");
+                expect(close(dx.at(b, c, i),
+                             r * scale[c] * (dy.at(b, c, i) - share * (whole + along * r * r * d))),
+                       "gradient of what is normalized");
+            }
+        }
     spherule_pointwise bad = p;
     bad.in++;
     expect(spherule_moments(&bad, weights.data(), points, total.data(), &from, mean.data(),

@@ -161,9 +161,12 @@ def test_gradients_of_out_and_lse(neighborhood: Neighborhood) -> None:
     )
 
 
-@pytest.mark.parametrize("channels_first", [False, True])
-def test_operator_is_registered_as_torch_expects(channels_first: bool) -> None:
-    qkv = [x.mT.contiguous().mT if channels_first else x for x in random_qkv(SMALL)]
+@pytest.mark.parametrize("last", ["channels", "points", "heads"])
+def test_operator_is_registered_as_torch_expects(last: str) -> None:
+    qkv = random_qkv(SMALL)
+    swapped = {"channels": None, "points": (-1, -2), "heads": (1, 2)}[last]
+    if swapped is not None:
+        qkv = [x.transpose(*swapped).contiguous().transpose(*swapped) for x in qkv]
     qkv = [x.requires_grad_() for x in qkv]
     for mask in (None, torch.rand(2, SMALL.keys) > 0.3):
         torch.library.opcheck(_attention.overload, (*qkv, mask, SMALL.name, 0.5))
@@ -241,6 +244,24 @@ def test_large_logits_stay_finite(dtype: torch.dtype, size: float) -> None:
         None,
     )
     torch.testing.assert_close(found["out"].double(), expected["out"], rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_rows_that_are_used_in_place_stay_as_they_are(heads: int) -> None:
+    """Whole vectors, channels last: nothing is copied, and weights are large enough that the
+    backward pass divides by their sum.
+    """
+    qkv = [x.requires_grad_() for x in random_qkv(SELF, heads=heads, dim=16)]
+    dout = torch.randn(2, heads, SELF.queries, 16, dtype=torch.float64)
+    before = [x.detach().clone() for x in (*qkv, dout)]
+    out = neighborhood_attention(*qkv, SELF, scale=200.0)
+    grads = torch.autograd.grad(out, qkv, dout)
+    assert all(torch.equal(x, y) for x, y in zip((*qkv, dout), before, strict=True))
+    assert all(g.is_contiguous() for g in (out, *grads))
+    turned = [x.detach().mT.contiguous().mT.requires_grad_() for x in qkv]
+    again = neighborhood_attention(*turned, SELF, scale=200.0)
+    assert torch.equal(again, out)
+    torch.testing.assert_close(torch.autograd.grad(again, turned, dout), grads)
 
 
 def test_equal_logits_give_the_weighted_mean() -> None:

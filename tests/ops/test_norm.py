@@ -38,15 +38,32 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
+def in_one(x: Tensor, weights: Tensor, gain: Tensor, shift: Tensor) -> Tensor:
+    return norm.instance_norm(x, weights, gain, shift, 1e-5)
+
+
+def in_two(x: Tensor, weights: Tensor, gain: Tensor, shift: Tensor) -> Tensor:
+    return normed(norm, x, weights, gain, shift)
+
+
+CALLS = {
+    in_one: ("instance_norm", "instance_norm_backward"),
+    in_two: ("moments", "standardize", "standardize_backward", "moments_backward"),
+}
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("own_weights", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_norm_is_the_plain_one_in_value_and_gradients(shape, own_weights, dtype, calls) -> None:
+@pytest.mark.parametrize("how", CALLS)
+def test_norm_is_the_plain_one_in_value_and_gradients(
+    shape, own_weights, dtype, how, calls
+) -> None:
     x = field(shape, dtype)
     batch, channels, points = shape
     weights = torch.rand((batch, points) if own_weights else points, dtype=dtype)
     gain, shift = (torch.randn(channels, dtype=dtype).requires_grad_() for _ in range(2))
-    y = normed(norm, x, weights, gain, shift)
+    y = how(x, weights, gain, shift)
     dy = torch.randn_like(y)
     exact = [t.detach().double().requires_grad_() for t in (x, gain, shift)]
     plain = normed(reference, exact[0], weights.double(), *exact[1:])
@@ -58,10 +75,7 @@ def test_norm_is_the_plain_one_in_value_and_gradients(shape, own_weights, dtype,
     if points > 1:  # the gradient of a single point is a difference of large numbers
         for a, b in zip(ours, theirs, strict=True):
             torch.testing.assert_close(a.double(), b, **accuracy)
-    assert calls == [
-        f"spherule_{name}"
-        for name in ("moments", "standardize", "standardize_backward", "moments_backward")
-    ]
+    assert calls == [f"spherule_{name}" for name in CALLS[how]]
 
 
 def test_moments_are_those_of_the_definition_where_the_mean_is_large() -> None:
@@ -84,46 +98,55 @@ def test_no_weight_at_all_leaves_zeros() -> None:
     (dx,) = torch.autograd.grad(mean.sum() + variance.sum(), x)
     assert not dx[1].any()
     assert dx[0].any()
+    ones = torch.ones(3).double()
+    one, two = (how(x, weights, ones, ones) for how in CALLS)
+    torch.testing.assert_close(one, two)
+    dx, other = (torch.autograd.grad(y.pow(3).sum(), x)[0] for y in (one, two))
+    torch.testing.assert_close(dx, other)
 
 
-def test_fields_of_any_strides_and_expanded_gradients() -> None:
+@pytest.mark.parametrize("how", CALLS)
+def test_fields_of_any_strides_and_expanded_gradients(how) -> None:
     wide, weights = torch.randn(4, 10, 50, dtype=torch.float64), torch.rand(50).double()
     gain = torch.ones(6).double()
     for x in (wide[:, 2:8], wide[::2, 4:], wide[:, :6].mT.contiguous().mT, wide[:1, :6]):
         x = x.detach().requires_grad_()
-        sides = [normed(ops, x, weights, gain, gain) for ops in (norm, reference)]
+        sides = [how(x, weights, gain, gain), normed(reference, x, weights, gain, gain)]
         torch.testing.assert_close(*sides)
         torch.testing.assert_close(*(torch.autograd.grad(y.sum(), x)[0] for y in sides))
 
 
 @pytest.mark.parametrize("threads", [2, 3])
-def test_bits_do_not_depend_on_threads(threads: int) -> None:
+@pytest.mark.parametrize("how", CALLS)
+def test_bits_do_not_depend_on_threads(how, threads: int) -> None:
     x, weights = field((3, 20, 2000), torch.float32), torch.rand(2000)
     gain, results = torch.randn(20), []
     for count in (1, threads):
         torch.set_num_threads(count)
-        y = normed(norm, x, weights, gain, gain)
+        y = how(x, weights, gain, gain)
         results.append((y, *torch.autograd.grad(y.square().sum(), x)))
     for first, second in zip(*results, strict=True):
         assert torch.equal(first, second)
 
 
-def test_first_and_second_derivatives_are_slopes() -> None:
+@pytest.mark.parametrize("how", CALLS)
+def test_first_and_second_derivatives_are_slopes(how) -> None:
     weights = torch.rand(2, 5, dtype=torch.float64)
     given = (field((2, 3, 5)), *(torch.randn(3).double().requires_grad_() for _ in range(2)))
 
     def f(x: Tensor, gain: Tensor, shift: Tensor) -> Tensor:
-        return normed(norm, x, weights, gain, shift)
+        return how(x, weights, gain, shift)
 
     assert gradcheck(f, given)
     assert gradgradcheck(f, given, fast_mode=True)
 
 
-def test_forward_mode_and_functional_transforms_go_by_the_reference(calls) -> None:
+@pytest.mark.parametrize("how", CALLS)
+def test_forward_mode_and_functional_transforms_go_by_the_reference(how, calls) -> None:
     x, weights, gain = field((2, 3, 20)).detach(), torch.rand(20).double(), torch.ones(3).double()
 
     def f(x: Tensor) -> Tensor:
-        return normed(norm, x, weights, gain, gain)
+        return how(x, weights, gain, gain)
 
     tangent = torch.randn_like(x)
     _, slope = torch.func.jvp(f, (x,), (tangent,))
@@ -145,3 +168,9 @@ def test_autocast_leaves_32_bits_to_norms() -> None:
         assert torch.equal(a, b)
     assert torch.equal(y, norm.standardize(x, *wanted, torch.zeros(3)))
     assert (y.dtype, short.dtype) == (torch.float32, torch.bfloat16)
+    ones = torch.ones(3)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = norm.instance_norm(x, weights, ones, ones, 1e-5)
+        short = norm.instance_norm(x.bfloat16(), weights, ones, ones, 1e-5)
+    assert torch.equal(found, norm.instance_norm(x, weights, ones, ones, 1e-5))
+    assert short.dtype == torch.bfloat16

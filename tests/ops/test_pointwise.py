@@ -54,21 +54,28 @@ def test_perceptron_is_the_plain_one_in_value_and_gradients(shape, calls) -> Non
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("biased", [False, True])
-def test_split_product_is_the_plain_one_in_value_and_gradients(shape, biased, calls) -> None:
+@pytest.mark.parametrize("rows", [False, True])
+def test_split_product_is_the_plain_one_in_value_and_gradients(shape, biased, rows, calls) -> None:
     given = inputs(shape)
+    if rows:
+        given["x"] = given["x"].detach().mT.contiguous().mT.requires_grad_()
     given = {"x": given["x"], "weight": given["first"], "bias": given["bias"]}
     given = given if biased else {k: v for k, v in given.items() if k != "bias"}
     bias = given.get("bias")
     hidden = shape[3]
     widths = [hidden - 2 * (hidden // 3), hidden // 3, hidden // 3] if hidden > 2 else [hidden]
-    parts = pointwise.split_linear(given["x"], given["weight"], bias, widths)
+    parts = pointwise.split_linear(given["x"], given["weight"], bias, widths, rows)
     assert [part.shape[1] for part in parts] == widths
+    assert all((part.mT if rows else part).is_contiguous() for part in parts)
     plain = reference.linear(given["x"], given["weight"], bias)
     y = torch.cat(parts, dim=1)
     torch.testing.assert_close(y, plain, rtol=1e-13, atol=1e-13)
     dy = torch.randn_like(y)
-    for ours, theirs in zip(gradients(y, given, dy), gradients(plain, given, dy), strict=True):
+    dy = dy.mT.contiguous().mT if rows else dy
+    found = gradients(y, given, dy)
+    for ours, theirs in zip(found, gradients(plain, given, dy), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
+    assert (found[0].mT if rows else found[0]).is_contiguous()
     assert calls == ["spherule_linear", "spherule_linear_backward"]
 
 
@@ -221,8 +228,10 @@ def test_compilers_are_told_the_right_shapes() -> None:
 
     plain = {name: t.detach() for name, t in inputs((2, 7, 3, 5, 4)).items()}
     x, first, bias = plain["x"], plain["first"], plain["bias"]
-    told(pointwise._linear, x, first, bias, [2, 3])
-    told(pointwise._linear_backward, x, first, [torch.randn(2, 5, 7).to(x)], [True, False, True])
+    dy = torch.randn(2, 5, 7).to(x)
+    for field, rows in ((x, False), (x, True), (x.mT.contiguous().mT, False)):
+        told(pointwise._linear, field, first, bias, [2, 3], rows)
+        told(pointwise._linear_backward, field, first, [dy], [True, False, True])
     told(pointwise._mlp, *plain.values())
     told(pointwise._mlp_backward, *plain.values(), torch.randn(2, 4, 7).to(x))
     weights, channel = torch.rand(7).to(x), torch.randn(2, 3).to(x)
@@ -230,3 +239,5 @@ def test_compilers_are_told_the_right_shapes() -> None:
     told(norm._moments_backward, x, weights, channel, channel, channel)
     told(norm._standardize, x, channel, channel, channel)
     told(norm._standardize_backward, x, channel, channel, x)
+    told(norm._instance_norm, x, weights, channel[0], channel[0], 1e-5)
+    told(norm._instance_norm_backward, x, weights, channel[0], channel, channel, x)

@@ -1,10 +1,10 @@
 // Neighborhood attention, forward and backward. Compiled once per instruction set, under the name
 // SPHERULE_ISA.
 //
-// Scores are kept in base 2: queries are packed times scale log2(e). Only (out, lse) is kept for
-// the backward, which makes the weights again, once for all gradients. dq belongs to a task; what a
-// band of queries adds to dk and dv is summed in a slab of its own, and slabs are added in order:
-// no atomics, the same bits for any number of threads.
+// Scores are kept in base 2: the queries of a block are copied times scale log2(e). Only (out, lse)
+// is kept for the backward, which makes the weights again, once for all gradients. dq belongs to a
+// task; what a band of queries adds to dk and dv is summed in a slab of its own, and slabs are
+// added in order: no atomics, the same bits for any number of threads.
 #include "isa.h"
 #include "tasks.h"
 
@@ -16,20 +16,29 @@ constexpr double LARGE = 128;
 
 template <class T> struct Attention {
     const spherule_problem &p;
-    Packed<T> q, k, v, out, dout, dq;  // q is scaled; out only forward, gradients only backward
-    Packed<T> dk, dv;                  // slabs of all bands
-    T *lse, *delta;                    // per query; delta = dO . out - dlse
+    Packed<T> q, k, v, out, dout, dq, dk, dv;  // out only forward, gradients only backward
+    Packed<T> key_slabs, value_slabs;          // what all bands add to dk and dv
+    T *lse, *delta;                            // per query; delta = dO . out - dlse
     explicit Attention(const spherule_problem &p, int64_t slabs = 0, int64_t points = 0)
         : p(p), q(p.batch * p.heads, p.queries, p.dim), k(p.batch * p.heads, p.keys, p.dim),
           v(p.batch * p.heads, p.keys, p.value_dim), out(p.batch * p.heads, p.queries, p.value_dim),
-          dout(p.batch * p.heads, p.queries, p.value_dim), dq(p.batch * p.heads, p.queries, p.dim),
-          dk(slabs, points, p.dim), dv(slabs, points, p.value_dim) {}
+          dout(out), dq(q), dk(k), dv(v), key_slabs(slabs, points, p.dim),
+          value_slabs(slabs, points, p.value_dim) {}
 
     const uint8_t *mask(const Heads &heads) const {
         return p.key_mask ? p.key_mask + heads.batch * p.key_mask_stride : nullptr;
     }
     int64_t matrix(const Heads &heads, int64_t h) const {
         return heads.batch * p.heads + heads.first + h;
+    }
+
+    // A block's queries, scaled
+    template <int N> const T *queries(int64_t m, int64_t i, Workspace<T> &w) const {
+        T factor[N];
+        for (T &f : factor)
+            f = T(p.scale * LOG2E);
+        scale_rows<N>(q.row(m, i), q.width, factor, w.q);
+        return w.q;
     }
 
     // body(number of centers, lists, head, matrix, first center) for every block of a span and
@@ -66,7 +75,7 @@ template <class T> struct Attention {
              [&](auto n, const Lists<T> &lists, int64_t h, int64_t m, int64_t i) {
                  constexpr int N = decltype(n)::value;
                  T factor[N], *sums = out.row(m, i);
-                 block_dots<N, true>(q.row(m, i), k.row(m, 0), k.width, lists, w.s);
+                 block_dots<N, true>(queries<N>(m, i, w), k.row(m, 0), k.width, lists, w.s);
                  online_softmax<N>(w.s, lists, &softmax[h][i - span.start], factor);
                  for (int j = 0; j < N; j++)
                      if (factor[j] != 1)
@@ -96,21 +105,24 @@ template <class T> struct Attention {
         for (int64_t h = 0; h < heads.count; h++)
             memset(dq.row(matrix(heads, h), span.start), 0,
                    size_t(span.size() * dq.width) * sizeof(T));
-        normalize(table, span, heads, w);
+        T share[GROUP][TILE];
+        normalize(table, span, heads, w, share);
         walk(table, mask(heads), span, heads, w,
              [&](auto n, const Lists<T> &lists, int64_t h, int64_t m, int64_t i) {
                  constexpr int N = decltype(n)::value;
                  T l[N];
                  for (int j = 0; j < N; j++)
                      l[j] = lse[m * p.queries + i + j] * T(LOG2E);
-                 block_dots<N, true>(q.row(m, i), k.row(m, 0), k.width, lists, w.s);
-                 block_dots<N, false>(dout.row(m, i), v.row(m, 0), v.width, lists, w.ds);
+                 const T *x = queries<N>(m, i, w);
+                 scale_rows<N>(dout.row(m, i), v.width, &share[h][i - span.start], w.dout);
+                 block_dots<N, true>(x, k.row(m, 0), k.width, lists, w.s);
+                 block_dots<N, false>(w.dout, v.row(m, 0), v.width, lists, w.ds);
                  block_differentiate<N>(w.s, w.ds, lists, l, delta + m * p.queries + i);
                  block_accumulate<N>(w.ds, k.row(m, 0), k.width, lists, dq.row(m, i));
-                 block_scatter<N>(w.ds, q.row(m, i), k.width, lists, band.begin,
-                                  dk.row(heads.slab + h, band.slab));
-                 block_scatter<N>(w.s, dout.row(m, i), v.width, lists, band.begin,
-                                  dv.row(heads.slab + h, band.slab));
+                 block_scatter<N>(w.ds, x, k.width, lists, band.begin,
+                                  key_slabs.row(heads.slab + h, band.slab));
+                 block_scatter<N>(w.s, w.dout, v.width, lists, band.begin,
+                                  value_slabs.row(heads.slab + h, band.slab));
              });
         for (int64_t h = 0; h < heads.count; h++) {
             T *rows = dq.row(matrix(heads, h), span.start);
@@ -123,8 +135,10 @@ template <class T> struct Attention {
                   Workspace<T> &w) const {
         for (int64_t h = 0; h < heads.count; h++) {
             const int64_t m = heads.slab + h;
-            memset(dk.row(m, band.slab), 0, size_t(band.size() * dk.width) * sizeof(T));
-            memset(dv.row(m, band.slab), 0, size_t(band.size() * dv.width) * sizeof(T));
+            memset(key_slabs.row(m, band.slab), 0,
+                   size_t(band.size() * key_slabs.width) * sizeof(T));
+            memset(value_slabs.row(m, band.slab), 0,
+                   size_t(band.size() * value_slabs.width) * sizeof(T));
         }
         for (int64_t r = band.first; r < band.last; r++) {
             const int64_t nphi = table.query.nphi[r], start = table.query.ringstart[r];
@@ -137,13 +151,16 @@ template <class T> struct Attention {
         return fabs(lse[m * p.queries + i] * T(LOG2E)) > LARGE;
     }
 
-    // Divides all that is linear in a query's weights by their sum, where that need not be 1.
+    // What all that is linear in a query's weights is to be multiplied by: 1 over their sum, where
+    // that need not be 1. In delta it is.
     void normalize(const spherule_arc_table &table, const Span &span, const Heads &heads,
-                   Workspace<T> &w) const {
+                   Workspace<T> &w, T (*share)[TILE]) const {
         bool any = false;
         for (int64_t h = 0; h < heads.count; h++)
-            for (int i = 0; i < span.size(); i++)
+            for (int i = 0; i < span.size(); i++) {
+                share[h][i] = 1;
                 any |= large(matrix(heads, h), span.start + i);
+            }
         if (!any)
             return;
         T sums[GROUP][TILE] = {};
@@ -153,7 +170,7 @@ template <class T> struct Attention {
                  T l[N];
                  for (int j = 0; j < N; j++)
                      l[j] = lse[m * p.queries + i + j] * T(LOG2E);
-                 block_dots<N, true>(q.row(m, i), k.row(m, 0), k.width, lists, w.s);
+                 block_dots<N, true>(queries<N>(m, i, w), k.row(m, 0), k.width, lists, w.s);
                  block_exponentiate<N>(w.s, lists, l, &sums[h][i - span.start]);
              });
         for (int64_t h = 0; h < heads.count; h++) {
@@ -161,9 +178,8 @@ template <class T> struct Attention {
             for (int i = 0; i < span.size(); i++) {
                 if (!large(m, span.start + i) || !(sums[h][i] > 0))
                     continue;
-                for (int c = 0; c < dout.width; c++)
-                    dout.row(m, span.start + i)[c] /= sums[h][i];
-                delta[m * p.queries + span.start + i] /= sums[h][i];
+                share[h][i] = 1 / sums[h][i];
+                delta[m * p.queries + span.start + i] *= share[h][i];
             }
         }
     }
@@ -176,14 +192,16 @@ int forward(const spherule_arc_table &table, const spherule_problem &p, const sp
     Attention<T> a(p);
     const Plan plan(table);
     const Groups groups(p, plan.n);
-    Scratch scratch({&a.q, &a.k, &a.v, &a.out});
+    Packed<T> rooms = Workspace<T>::rooms(p);
+    lend(p, q, a.q), lend(p, k, a.k), lend(p, v, a.v), lend(p, out, a.out);
+    Scratch scratch({&a.q, &a.k, &a.v, &a.out, &rooms});
     if (!plan.ok() || !scratch.ok())
         return SPHERULE_NO_MEMORY;
     a.lse = lse;
 #pragma omp parallel num_threads(p.threads)
     {
-        Workspace<T> work;
-        pack(p, q, a.q, p.scale * LOG2E);
+        Workspace<T> work(rooms);
+        pack(p, q, a.q);
         pack(p, k, a.k);
         pack(p, v, a.v);
         for_tasks(groups, 0, groups.n, plan.n, [&](int64_t n, const Heads &heads) {
@@ -202,16 +220,19 @@ int backward(const spherule_arc_table &table, const spherule_problem &p, const s
     const Bands bands(table);
     const Groups groups(p, bands.n);
     Attention<T> a(p, groups.run * groups.size, bands.points);
-    Packed<T> delta(p.batch * p.heads, 1, p.queries);
-    Scratch scratch({&a.q, &a.k, &a.v, &a.dout, &a.dq, &a.dk, &a.dv, &delta});
+    Packed<T> delta(p.batch * p.heads, 1, p.queries), rooms = Workspace<T>::rooms(p);
+    lend(p, q, a.q), lend(p, k, a.k), lend(p, v, a.v), lend(p, dout, a.dout);
+    lend(p, dq, a.dq), lend(p, dk, a.dk), lend(p, dv, a.dv);
+    Scratch scratch({&a.q, &a.k, &a.v, &a.dout, &a.dq, &a.dk, &a.dv, &a.key_slabs, &a.value_slabs,
+                     &delta, &rooms});
     if (!bands.ok() || !scratch.ok())
         return SPHERULE_NO_MEMORY;
     a.lse = (T *)lse;
     a.delta = delta.data;
 #pragma omp parallel num_threads(p.threads)
     {
-        Workspace<T> work;
-        pack(p, q, a.q, p.scale * LOG2E);
+        Workspace<T> work(rooms);
+        pack(p, q, a.q);
         pack(p, k, a.k);
         pack(p, v, a.v);
         pack(p, dout, a.dout);
@@ -222,9 +243,9 @@ int backward(const spherule_arc_table &table, const spherule_problem &p, const s
                 a.backward(table, bands.bands.data[bands.order.data[n]], heads, work);
             });
             const int64_t m0 = groups.matrix(g), m1 = groups.matrix(end);
-            // The packed queries hold log2(e) besides the scale.
-            unpack_sums(p, dk, groups, m0, m1, bands, a.dk, T(LN2), a.k);
-            unpack_sums(p, dv, groups, m0, m1, bands, a.dv, T(1), a.v);
+            // The scaled queries hold log2(e) besides the scale.
+            unpack_sums(p, dk, groups, m0, m1, bands, a.key_slabs, T(LN2), a.dk);
+            unpack_sums(p, dv, groups, m0, m1, bands, a.value_slabs, T(1), a.dv);
         }
         unpack(p, dq, a.dq);
     }

@@ -13,6 +13,13 @@ constexpr int SCORES = 2 * BLOCK * REGION;
 
 INLINE constexpr int own_scores(int q) { return (BLOCK + q) * REGION; }
 
+// to[center] = x[center] factor[center]
+template <int N, class T> INLINE void scale_rows(const T *x, int width, const T *factor, T *to) {
+    for (int q = 0; q < N; q++)
+        for (int c = 0; c < width; c += W<T>)
+            store(to + q * width + c, load(x + q * width + c) * factor[q]);
+}
+
 // x[center] . data[row], plus the rows' log weights if asked
 template <int N, bool Biased, class T>
 INLINE void dots(const T *x, const T *data, int width, const Rows<T> &rows, T *s) {
@@ -103,41 +110,38 @@ INLINE void block_accumulate(const T *s, const T *data, int width, const Lists<T
         accumulate<1>(s + own_scores(q), data, width, lists.extra[q], a + q * width);
 }
 
-// to[row[t] - first] += sum over q of s[q][t] x[q], for C vectors of channels, which stay in
+// to[row[t] - first] += sum over q of s[q][t] x[q], for U rows from t on, whose weights stay in
 // registers.
-template <int N, int C, class T>
-INLINE void scatter_channels(const T *s, const T *x, int width, const Rows<T> &rows, int64_t first,
-                             T *to) {
+template <int N, int U, class T>
+INLINE void scatter_rows(const T *s, const T *x, int width, const Rows<T> &rows, int t,
+                         int64_t first, T *to) {
     constexpr int R = 8 / N;
-    Vec<T> y[N][C];
-    UNROLL for (int q = 0; q < N; q++) UNROLL for (int c = 0; c < C; c++) y[q][c] =
-        load(x + q * width + c * W<T>);
-    for (int t = 0; t < rows.n; t += R) {
-        UNROLL for (int j = 0; j < R; j++) {
-            T *row = to + (rows.row[t + j] - first) * width;
-            Vec<T> sum[C];
-            UNROLL for (int c = 0; c < C; c++) sum[c] = load(row + c * W<T>);
-            UNROLL for (int q = 0; q < N; q++) {
-                const Vec<T> p = fill(s[t * 8 / R + q * R + j]);
-                UNROLL for (int c = 0; c < C; c++) sum[c] += p * y[q][c];
-            }
-            UNROLL for (int c = 0; c < C; c++) store(row + c * W<T>, sum[c]);
+    T *row[U];
+    Vec<T> p[U][N];
+    UNROLL for (int j = 0; j < U; j++) {
+        row[j] = to + (rows.row[t + j] - first) * width;
+        UNROLL for (int q = 0; q < N; q++) p[j][q] = fill(s[(t + j) / R * 8 + q * R + (t + j) % R]);
+    }
+    for (int c = 0; c < width; c += W<T>) {
+        Vec<T> sum[U];
+        UNROLL for (int j = 0; j < U; j++) sum[j] = load(row[j] + c);
+        UNROLL for (int q = 0; q < N; q++) {
+            Vec<T> y = load(x + q * width + c);
+            KEEP(y);
+            UNROLL for (int j = 0; j < U; j++) sum[j] += p[j][q] * y;
         }
+        UNROLL for (int j = 0; j < U; j++) store(row[j] + c, sum[j]);
     }
 }
 
 template <int N, class T>
 INLINE void scatter(const T *s, const T *x, int width, const Rows<T> &rows, int64_t first, T *to) {
-    constexpr int C = N == 1 ? 4 : 2;
-    int c = 0;
-    for (; c + C * W<T> <= width; c += C * W<T>)
-        scatter_channels<N, C>(s, x + c, width, rows, first, to + c);
-    if (C > 2 && c + 2 * W<T> <= width) {
-        scatter_channels<N, 2>(s, x + c, width, rows, first, to + c);
-        c += 2 * W<T>;
-    }
-    for (; c < width; c += W<T>)
-        scatter_channels<N, 1>(s, x + c, width, rows, first, to + c);
+    constexpr int U = N == 1 ? 4 : 2;
+    int t = 0;
+    for (; t + U <= rows.n; t += U)
+        scatter_rows<N, U>(s, x, width, rows, t, first, to);
+    for (; t < rows.n; t++)
+        scatter_rows<N, 1>(s, x, width, rows, t, first, to);
 }
 
 template <int N, class T>

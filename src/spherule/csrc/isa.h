@@ -34,6 +34,8 @@ struct NormKernels {
     decltype(&spherule_moments_backward) moments_backward;
     decltype(&spherule_standardize) standardize;
     decltype(&spherule_standardize_backward) standardize_backward;
+    decltype(&spherule_instance_norm) instance_norm;
+    decltype(&spherule_instance_norm_backward) instance_norm_backward;
 };
 
 struct PointwiseKernels {

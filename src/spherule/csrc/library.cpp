@@ -114,14 +114,14 @@ int spherule_disco_mix_weight(const spherule_mix *s, const spherule_fields *f, c
 
 int spherule_linear(const spherule_pointwise *p, const void *weight, const void *bias,
                     const spherule_channels *x, const spherule_channels *y, int64_t parts) {
-    return valid(*p, *x, y, parts) ? kernels.pointwise.linear(p, weight, bias, x, y, parts)
-                                   : SPHERULE_BAD_SIZES;
+    return valid(*p, *x, y, parts, true) ? kernels.pointwise.linear(p, weight, bias, x, y, parts)
+                                         : SPHERULE_BAD_SIZES;
 }
 
 int spherule_linear_backward(const spherule_pointwise *p, const void *transpose,
                              const spherule_channels *x, const spherule_channels *dy, int64_t parts,
                              const spherule_channels *dx, void *dweight, void *dbias) {
-    if (!valid(*p, *x, dy, parts) || (dx && !valid(*p, *dx, dy, parts)))
+    if (!valid(*p, *x, dy, parts, true) || (dx && !valid(*p, *dx, dy, parts, true)))
         return SPHERULE_BAD_SIZES;
     return kernels.pointwise.linear_backward(p, transpose, x, dy, parts, dx, dweight, dbias);
 }
@@ -170,6 +170,27 @@ int spherule_standardize_backward(const spherule_pointwise *p, const spherule_ch
     if (!valid(*p, *x, dy, 1) || !valid(*p, *x, dx, 1))
         return SPHERULE_BAD_SIZES;
     return kernels.norm.standardize_backward(p, x, mean, scale, dy, dx, dscale, total);
+}
+
+int spherule_instance_norm(const spherule_pointwise *p, const void *weights, int64_t stride,
+                           const double *total, const double *eps, const spherule_channels *x,
+                           const void *scale, const void *shift, const spherule_channels *y,
+                           void *mean, void *inverse) {
+    if (!valid(*p, *x, y, 1))
+        return SPHERULE_BAD_SIZES;
+    return kernels.norm.instance_norm(p, weights, stride, total, eps, x, scale, shift, y, mean,
+                                      inverse);
+}
+
+int spherule_instance_norm_backward(const spherule_pointwise *p, const void *weights,
+                                    int64_t stride, const double *total, const spherule_channels *x,
+                                    const void *scale, const void *mean, const void *inverse,
+                                    const spherule_channels *dy, const spherule_channels *dx,
+                                    void *dscale, void *dshift) {
+    if (!valid(*p, *x, dy, 1) || !valid(*p, *x, dx, 1))
+        return SPHERULE_BAD_SIZES;
+    return kernels.norm.instance_norm_backward(p, weights, stride, total, x, scale, mean, inverse,
+                                               dy, dx, dscale, dshift);
 }
 
 int spherule_legendre_synthesis(const spherule_legendre *s, const void *coeffs, void *spectra) {

@@ -2,6 +2,7 @@
 // name SPHERULE_ISA.
 #include "isa.h"
 #include "simd.h"
+#include <math.h>
 
 namespace {
 
@@ -64,21 +65,28 @@ template <class F> int every(const spherule_pointwise *p, const F &body) {
     return SPHERULE_OK;
 }
 
+template <class T> struct Moments {
+    T mean;
+    double variance;
+    Moments(const T *w, double weight, const T *x, int64_t n) {
+        const double share = weight > 0 ? 1 / weight : 0;
+        const T m = T(share * total<T>(n, [&](auto at) { return at(w) * at(x); }));
+        mean = m;
+        variance = share * total<T>(n, [&](auto at) {
+                       const auto d = at(x) - m;
+                       return at(w) * d * d;
+                   });
+    }
+};
+
 int run_moments(const spherule_pointwise *p, const void *weights, int64_t stride,
                 const double *totals, const spherule_channels *x, void *mean, void *variance) {
     return every(p, [&](auto t, int64_t sample, int64_t channel, int64_t i) {
         typedef decltype(t) T;
-        const T *w = (const T *)weights + sample * stride, *from = row<T>(*x, sample, channel);
-        const double share = totals[sample] > 0 ? 1 / totals[sample] : 0;
-        const double center =
-            share * total<T>(p->points, [&](auto at) { return at(w) * at(from); });
-        const T m = T(center);
-        const double spread = total<T>(p->points, [&](auto at) {
-            const auto d = at(from) - m;
-            return at(w) * d * d;
-        });
-        ((T *)mean)[i] = m;
-        ((T *)variance)[i] = T(share * spread);
+        const T *w = (const T *)weights + sample * stride;
+        const Moments<T> of(w, totals[sample], row<T>(*x, sample, channel), p->points);
+        ((T *)mean)[i] = of.mean;
+        ((T *)variance)[i] = T(of.variance);
     });
 }
 
@@ -122,8 +130,49 @@ int run_standardize_backward(const spherule_pointwise *p, const spherule_channel
     });
 }
 
+int run_instance_norm(const spherule_pointwise *p, const void *weights, int64_t stride,
+                      const double *totals, const double *eps, const spherule_channels *x,
+                      const void *scale, const void *shift, const spherule_channels *y, void *mean,
+                      void *inverse) {
+    return every(p, [&](auto t, int64_t sample, int64_t channel, int64_t i) {
+        typedef decltype(t) T;
+        const T *w = (const T *)weights + sample * stride, *from = row<T>(*x, sample, channel);
+        T *to = row<T>(*y, sample, channel);
+        const Moments<T> of(w, totals[sample], from, p->points);
+        const T m = of.mean, r = T(1 / sqrt(of.variance + *eps)),
+                a = r * ((const T *)scale)[channel], b = ((const T *)shift)[channel];
+        each<T>(p->points, [&](auto at) { at.set(to, (at(from) - m) * a + b); });
+        ((T *)mean)[i] = m;
+        ((T *)inverse)[i] = r;
+    });
+}
+
+int run_instance_norm_backward(const spherule_pointwise *p, const void *weights, int64_t stride,
+                               const double *totals, const spherule_channels *x, const void *scale,
+                               const void *mean, const void *inverse, const spherule_channels *dy,
+                               const spherule_channels *dx, void *dscale, void *dshift) {
+    return every(p, [&](auto t, int64_t sample, int64_t channel, int64_t i) {
+        typedef decltype(t) T;
+        const T *w = (const T *)weights + sample * stride, *from = row<T>(*x, sample, channel),
+                *g = row<T>(*dy, sample, channel);
+        T *to = row<T>(*dx, sample, channel);
+        const T m = ((const T *)mean)[i], r = ((const T *)inverse)[i],
+                a = r * ((const T *)scale)[channel];
+        const double along = total<T>(p->points, [&](auto at) { return at(g) * (at(from) - m); }),
+                     whole = total<T>(p->points, [&](auto at) { return at(g); }),
+                     share = totals[sample] > 0 ? 1 / totals[sample] : 0;
+        // What mean and variance take away
+        const T b = T(share * whole), c = T(share * along * double(r) * double(r));
+        each<T>(p->points,
+                [&](auto at) { at.set(to, a * (at(g) - at(w) * (b + c * (at(from) - m)))); });
+        ((T *)dscale)[i] = T(along * double(r));
+        ((T *)dshift)[i] = T(whole);
+    });
+}
+
 }  // namespace
 
 SPHERULE_KERNELS(SPHERULE_ISA);
-const NormKernels SPHERULE_JOIN(norm, SPHERULE_ISA) = {run_moments, run_moments_backward,
-                                                       run_standardize, run_standardize_backward};
+const NormKernels SPHERULE_JOIN(norm, SPHERULE_ISA) = {
+    run_moments,       run_moments_backward,      run_standardize, run_standardize_backward,
+    run_instance_norm, run_instance_norm_backward};

@@ -31,6 +31,20 @@ SPHERULE_API int spherule_standardize_backward(const spherule_pointwise *p,
                                                const spherule_channels *dx, void *dscale,
                                                void *total);
 
+// All of it in one go: y = (x - mean) inverse scale + shift with inverse = 1 / sqrt(variance +
+// eps); scale and shift (channels). Mean and inverse are kept for the gradients.
+SPHERULE_API int spherule_instance_norm(const spherule_pointwise *p, const void *weights,
+                                        int64_t stride, const double *total, const double *eps,
+                                        const spherule_channels *x, const void *scale,
+                                        const void *shift, const spherule_channels *y, void *mean,
+                                        void *inverse);
+// dscale and dshift are each sample's own part.
+SPHERULE_API int
+spherule_instance_norm_backward(const spherule_pointwise *p, const void *weights, int64_t stride,
+                                const double *total, const spherule_channels *x, const void *scale,
+                                const void *mean, const void *inverse, const spherule_channels *dy,
+                                const spherule_channels *dx, void *dscale, void *dshift);
+
 #ifdef __cplusplus
 }
 #endif

@@ -33,12 +33,13 @@ template <class T>
 int linear(const spherule_pointwise &p, const T *weight, const T *bias, const spherule_channels &x,
            const spherule_channels *y, int64_t parts) {
     typedef Panels<T> P;
-    return share_out<T>(p.threads, p.batch * P::per_field(p), {p.in}, [&](int64_t n, T **buffers) {
+    const int64_t rooms[] = {p.in, p.out};
+    return share_out<T>(p.threads, p.batch * P::per_field(p), rooms, [&](int64_t n, T **buffers) {
         const auto b = P::block(p, n);
         P::pack(b, &x, 1, p.in, buffers[0]);
         for (int64_t part = 0, row = 0; part < parts; row += y[part++].channels)
-            P::multiply(b, p.in, weight + row * p.in, bias ? bias + row : bias, buffers[0],
-                        y[part]);
+            P::multiply(b, p.in, weight + row * p.in, bias ? bias + row : bias, buffers[0], y[part],
+                        buffers[1]);
     });
 }
 
@@ -57,7 +58,7 @@ int linear_backward(const spherule_pointwise &p, const T *transpose, const spher
             runs.walk(p, run, [&](const auto &b, T *share) {
                 P::pack(b, dy, parts, p.out, gradient);
                 if (dx)
-                    P::multiply(b, p.out, transpose, (const T *)nullptr, gradient, *dx);
+                    P::multiply(b, p.out, transpose, (const T *)nullptr, gradient, *dx, turned);
                 if (dweight) {
                     P::pack(b, &x, 1, p.in, field);
                     P::turn(b, p.in, field, turned);

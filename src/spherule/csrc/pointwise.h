@@ -13,11 +13,11 @@ typedef struct {
     int32_t threads;
 } spherule_pointwise;
 
-// (batch, channels, points), points next to each other; strides in elements. The outputs of a
-// linear map are in `parts` of these.
+// (batch, channels, points); strides in elements. Points lie next to each other, or, for linear
+// maps, channels do: rows, one for each point. The outputs of a linear map are in `parts` of these.
 typedef struct {
     void *data;
-    int64_t channels, batch_stride, channel_stride;
+    int64_t channels, batch_stride, channel_stride, point_stride;
 } spherule_channels;
 
 // y = weight x + bias; weight (out, in) and bias (out, or null) contiguous

@@ -15,7 +15,8 @@ template <class T> struct Panels {
         int64_t batch, first, count;  // points of one field
         int64_t tiles() const { return (count + SIZE - 1) / SIZE; }
         T *row(const spherule_channels &f, int64_t channel) const {
-            return (T *)f.data + batch * f.batch_stride + channel * f.channel_stride + first;
+            return (T *)f.data + batch * f.batch_stride + channel * f.channel_stride +
+                   first * f.point_stride;
         }
     };
 
@@ -31,7 +32,11 @@ template <class T> struct Panels {
     // 0 past the end
     static void pack(const Block &b, const spherule_channels *parts, int64_t n, int64_t channels,
                      T *to) {
-        for (; n > 0; n--, to += parts->channels * SIZE, parts++)
+        for (; n > 0; n--, to += parts->channels * SIZE, parts++) {
+            if (parts->point_stride != 1) {
+                pack_rows(b, *parts, channels, to);
+                continue;
+            }
             for (int64_t c = 0; c < parts->channels; c++) {
                 const T *x = b.row(*parts, c);
                 for (int64_t t = 0; t < b.tiles(); t++, x += SIZE) {
@@ -43,6 +48,46 @@ template <class T> struct Panels {
                         for (int64_t i = 0; i < SIZE; i++)
                             panel[i] = i < left ? x[i] : T(0);
                 }
+            }
+        }
+    }
+
+    static void pack_rows(const Block &b, const spherule_channels &f, int64_t channels, T *to) {
+        const T *rows = b.row(f, 0);
+        squares(b, f.channels, [&](int64_t i, int64_t c, int64_t points, int64_t some) {
+            Vec<T> v[W<T>] = {};
+            for (int64_t j = 0; j < points; j++)
+                memcpy(v + j, rows + (i + j) * f.point_stride + c, size_t(some) * sizeof(T));
+            transpose<T>(v);
+            for (int64_t j = 0; j < some; j++)
+                store(to + (i / SIZE * channels + c + j) * SIZE + i % SIZE, v[j]);
+        });
+    }
+
+    // Panels of all channels of a field to its rows
+    static void unpack_rows(const Block &b, const T *x, const spherule_channels &f) {
+        T *rows = b.row(f, 0);
+        squares(b, f.channels, [&](int64_t i, int64_t c, int64_t points, int64_t some) {
+            Vec<T> v[W<T>] = {};
+            for (int64_t j = 0; j < some; j++)
+                v[j] = load(x + (i / SIZE * f.channels + c + j) * SIZE + i % SIZE);
+            transpose<T>(v);
+            for (int64_t j = 0; j < points; j++)
+                memcpy(rows + (i + j) * f.point_stride + c, v + j, size_t(some) * sizeof(T));
+        });
+    }
+
+    // body(first point, first channel, points, channels) for squares of W of each, or fewer at the
+    // ends; where whole, the compiler knows. Points past the end are there, up to a tile's.
+    template <class Body> static void squares(const Block &b, int64_t channels, const Body &body) {
+        for (int64_t i = 0; i < b.tiles() * SIZE; i += W<T>)
+            for (int64_t c = 0; c < channels; c += W<T>) {
+                const int64_t points = max(int64_t(0), min(int64_t(W<T>), b.count - i)),
+                              some = min(int64_t(W<T>), channels - c);
+                if (points == W<T> && some == W<T>)
+                    body(i, c, W<T>, W<T>);
+                else
+                    body(i, c, points, some);
             }
     }
 
@@ -56,9 +101,14 @@ template <class T> struct Panels {
                                            y + (t * out + o) * SIZE);
     }
 
-    // the same, to a field
+    // the same, to a field; `room` is for its panels, where it may lie in rows
     static void multiply(const Block &b, int64_t in, const T *weight, const T *bias, const T *x,
-                         const spherule_channels &y) {
+                         const spherule_channels &y, T *room = nullptr) {
+        if (y.point_stride != 1) {
+            multiply(b, y.channels, in, weight, bias, x, room);
+            unpack_rows(b, room, y);
+            return;
+        }
         for (int64_t o = 0; o < y.channels; o += Inner::ROWS)
             for (int64_t t = 0; t < b.tiles(); t++)
                 Inner::template any<false>(y.channels - o,

@@ -17,19 +17,20 @@ template <class T> struct Buffer {
 };
 
 // Matrices, mostly one for each batch and head, as rows [matrix][point][channel], channels padded
-// to whole vectors.
+// to whole vectors: in memory of our own, or where a caller's tensor has them already.
 template <class T> struct Packed {
     int64_t matrices, points;
     int dim, width;
     T *data = nullptr;
+    bool lent = false;
     Packed(int64_t matrices, int64_t points, int64_t dim)
         : matrices(matrices), points(points), dim(int(dim)),
           width(int((dim + W<T> - 1) / W<T> * W<T>)) {}
     T *row(int64_t matrix, int64_t point) const { return data + (matrix * points + point) * width; }
 };
 
-// One block for all packed tensors. The last one is kept for the next call, since fresh pages from
-// the system cost a tenth of the time.
+// One block for all packed tensors that need memory. The last one is kept for the next call, since
+// fresh pages from the system cost a tenth of the time.
 class Scratch {
     struct Block {
         size_t size;
@@ -44,6 +45,8 @@ class Scratch {
         size_t offset[N];
         for (int i = 0; i < N; i++) {
             offset[i] = size;
+            if (tensors[i]->lent)
+                continue;
             size_t bytes;
             // More than there is, rather than what is left of it.
             if (__builtin_mul_overflow(size_t(tensors[i]->matrices * tensors[i]->width) * sizeof(T),
@@ -65,7 +68,8 @@ class Scratch {
             block->size = size;
         }
         for (int i = 0; i < N; i++)
-            tensors[i]->data = (T *)((char *)block + offset[i]);
+            if (!tensors[i]->lent)
+                tensors[i]->data = (T *)((char *)block + offset[i]);
     }
     ~Scratch() {
         if (block && block->size <= keep)

@@ -3,6 +3,7 @@
 #include "block.h"
 #include "scratch.h"
 #include "tensor.h"
+#include <omp.h>
 
 namespace {
 
@@ -99,10 +100,17 @@ INLINE int64_t group_size(const spherule_problem &p) {
     return max(int64_t(1), min(min(p.heads, int64_t(GROUP)), 256 / (p.dim + p.value_dim)));
 }
 
-// A thread's memory: lists and scores of a block.
+// A thread's memory: lists and scores of a block, and its queries and their gradients, scaled.
 template <class T> struct Workspace {
     Walk<T> walk;
     T s[SCORES], ds[SCORES];
+    T *q, *dout;
+    explicit Workspace(const Packed<T> &rooms)
+        : q(rooms.row(omp_get_thread_num(), 0)), dout(rooms.row(omp_get_thread_num(), BLOCK)) {}
+    // For Scratch: the rows of all threads
+    static Packed<T> rooms(const spherule_problem &p) {
+        return {p.threads, 2 * BLOCK, max(p.dim, p.value_dim)};
+    }
 };
 
 // All groups of heads, and runs of them, one after the other, that have slabs at a time: as few as
@@ -137,19 +145,35 @@ INLINE Matrix matrix_of(const spherule_problem &p, const spherule_strided *t, in
     return matrix(t, m / p.heads, m % p.heads, dim, p.dtype);
 }
 
+template <class T> constexpr int dtype_of = sizeof(T) == 8 ? SPHERULE_FLOAT64 : SPHERULE_FLOAT32;
+
+// Takes a tensor that lies in such rows for them.
 template <class T>
-void pack(const spherule_problem &p, const spherule_strided *t, const Packed<T> &rows,
-          double factor = 1) {
+void lend(const spherule_problem &p, const spherule_strided *t, Packed<T> &rows) {
+    const int64_t matrix = rows.points * rows.width;
+    rows.lent = p.dtype == dtype_of<T> && rows.dim == rows.width && t->stride[3] == 1 &&
+                t->stride[2] == rows.width && (p.heads == 1 || t->stride[1] == matrix) &&
+                (p.batch == 1 || t->stride[0] == p.heads * matrix);
+    if (rows.lent)
+        rows.data = (T *)t->data;
+}
+
+template <class T>
+void pack(const spherule_problem &p, const spherule_strided *t, const Packed<T> &rows) {
+    if (rows.lent)
+        return;
     for_pieces(0, rows.matrices, rows.points, [&](int64_t m, int64_t first, int n) {
         with_type(p.dtype, T(), [&](auto s) {
-            pack_as<decltype(s)>(matrix_of(p, t, m, rows.dim), first, n, T(factor),
-                                 rows.row(m, first), rows.width);
+            pack_as<decltype(s)>(matrix_of(p, t, m, rows.dim), first, n, rows.row(m, first),
+                                 rows.width);
         });
     });
 }
 
 template <class T>
 void unpack(const spherule_problem &p, const spherule_strided *t, const Packed<T> &rows) {
+    if (rows.lent)
+        return;
     for_pieces(0, rows.matrices, rows.points, [&](int64_t m, int64_t first, int n) {
         with_type(p.dtype, T(), [&](auto s) {
             unpack_as<decltype(s)>(matrix_of(p, t, m, rows.dim), first, n, rows.row(m, first),
@@ -176,6 +200,8 @@ void unpack_sums(const spherule_problem &p, const spherule_strided *t, const Gro
             for (int64_t c = 0; c < (to - from) * rows.width; c++)
                 sum[c] += part[c] * factor;
         }
+        if (rows.lent)
+            return;
         with_type(p.dtype, T(), [&](auto s) {
             unpack_as<decltype(s)>(matrix_of(p, t, m, rows.dim), first, n, sums, rows.width);
         });

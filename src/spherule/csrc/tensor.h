@@ -76,13 +76,13 @@ INLINE Matrix matrix(const spherule_strided *t, int64_t batch, int64_t head, int
 constexpr int RUN = 128, CHANNELS = 16;  // points and channels of the patch
 
 template <class S, class T>
-void pack_as(const Matrix &m, int64_t first, int n, T factor, T *rows, int width) {
+void pack_as(const Matrix &m, int64_t first, int n, T *rows, int width) {
     const S *source = (const S *)m.data + first * m.point;
     if (m.channel == 1) {
         for (int i = 0; i < n; i++) {
             T *row = rows + int64_t(i) * width;
             for (int c = 0; c < m.dim; c++)
-                row[c] = T(widen(source[i * m.point + c])) * factor;
+                row[c] = T(widen(source[i * m.point + c]));
             for (int c = m.dim; c < width; c++)
                 row[c] = 0;
         }
@@ -97,10 +97,10 @@ void pack_as(const Matrix &m, int64_t first, int n, T factor, T *rows, int width
                 const bool real = c0 + c < m.dim;
                 if (real && m.point == 1) {
                     for (int i = 0; i < points; i++)
-                        patch[c][i] = T(widen(x[i])) * factor;
+                        patch[c][i] = T(widen(x[i]));
                 } else {
                     for (int i = 0; i < points; i++)
-                        patch[c][i] = real ? T(widen(x[i * m.point])) * factor : 0;
+                        patch[c][i] = real ? T(widen(x[i * m.point])) : 0;
                 }
             }
             for (int i = 0; i < points; i += W<T>) {
@@ -156,6 +156,16 @@ void unpack_as(const Matrix &m, int64_t first, int n, const T *rows, int width) 
 template <class S, class T>
 void row_dots_as(const Matrix &a, const Matrix &b, int64_t first, int n, T *dots) {
     const S *x = (const S *)a.data + first * a.point, *y = (const S *)b.data + first * b.point;
+    if (a.channel == 1 && b.channel == 1) {
+        for (int i = 0; i < n; i++, x += a.point, y += b.point) {
+            T lanes[W<T>] = {};
+            for (int c = 0; c < a.dim; c += W<T>)
+                for (int j = 0; j < min(W<T>, a.dim - c); j++)
+                    lanes[j] += T(widen(x[c + j])) * T(widen(y[c + j]));
+            dots[i] = sum<T>(load(lanes));
+        }
+        return;
+    }
     for (int i = 0; i < n; i++)
         dots[i] = 0;
     for (int c = 0; c < a.dim; c++)

@@ -164,12 +164,10 @@ def summed(x: Tensor, place: Place, *, shared: bool = False) -> Tensor:
 
 
 @checks.arguments
-def pooled(mean: Tensor, variance: Tensor, share: Tensor, place: Place) -> tuple[Tensor, Tensor]:
+def pooled(mean: Tensor, variance: Tensor, share: Tensor, place: Shards) -> tuple[Tensor, Tensor]:
     """Mean and variance over all ranks' points of those over each one's own, which have `share` of
     the weight. All see what each has, so that nothing is a difference of large numbers.
     """
-    if not isinstance(place, Shards):
-        return mean, variance
     mine = torch.stack(torch.broadcast_tensors(share, mean, variance))
     ranks = torch.stack(
         [mine if rank == place.rank else torch.zeros_like(mine) for rank in range(place.ranks)]

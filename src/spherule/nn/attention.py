@@ -181,7 +181,8 @@ class SphericalAttention(Placed):
         parts = others if alone else [sum(others)]
         if self.fused:
             (q,) = self.qkv.split(x, [first], slice(first))
-            kv = self.qkv.split(context, parts, slice(first, None))
+            kv = self.qkv.split(context, parts, slice(first, None), rows=alone)
         else:
-            q, kv = self.q(x), self.kv.split(context, parts)
+            (q,) = self.q.split(x, [first])
+            kv = self.kv.split(context, parts, rows=alone)
         return [q, *(kv if alone else self.halo(kv[0]).split(others, dim=1))]

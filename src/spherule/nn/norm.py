@@ -13,7 +13,7 @@ from spherule.distributed.shards import pooled
 from spherule.grids import Grid
 from spherule.nn.checks import flat_channels, flat_field, require_dtype
 from spherule.nn.placed import Placed
-from spherule.ops.norm import moments, standardize
+from spherule.ops.norm import instance_norm, moments, standardize
 
 
 class SphericalInstanceNorm(Placed):
@@ -48,6 +48,8 @@ class SphericalInstanceNorm(Placed):
         weights = self.weights.to(flat.dtype)
         if mask is not None:
             weights = weights * mask.flatten(1)
+        if isinstance(self.grid, Grid):
+            return instance_norm(flat, weights, self.weight, self.bias, self.eps).view_as(x)
         mean, variance = pooled(*moments(flat, weights), weights.sum(-1, keepdim=True), self.grid)
         scale = self.weight * (variance + self.eps).rsqrt()
         return standardize(flat, mean, scale, self.bias).view_as(x)

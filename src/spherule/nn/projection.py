@@ -26,10 +26,19 @@ class Projection(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return linear(x, self.weight, self.bias)
 
-    def split(self, x: Tensor, widths: Sequence[int], rows: slice = slice(None)) -> list[Tensor]:
-        """The map to some of the channels, in parts of these widths."""
-        bias = None if self.bias is None else self.bias[rows]
-        return split_linear(x, self.weight[rows], bias, [*widths])
+    def split(
+        self,
+        x: Tensor,
+        widths: Sequence[int],
+        some: slice = slice(None),
+        *,
+        rows: bool = True,
+    ) -> list[Tensor]:
+        """The map to some of the channels, in parts of these widths, each laid out point by point
+        in memory unless `rows` is false.
+        """
+        bias = None if self.bias is None else self.bias[some]
+        return split_linear(x, self.weight[some], bias, [*widths], rows)
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[1]}, {self.weight.shape[0]}, bias={self.bias is not None}"

@@ -240,11 +240,13 @@ _attention_backward.register_autograd(_second_backward, setup_context=_keep_for_
 
 def _layout(like: Tensor, v: Tensor) -> Tensor:
     """An empty (batch, heads, points of `like`, dim of v), points or channels last in memory as
-    they are in `like`.
+    they are in `like`; so are heads, before or behind the points.
     """
     batch, heads, points, _ = like.shape
     if like.stride(-1) != 1 and like.stride(-2) == 1:
         return like.new_empty(batch, heads, v.shape[-1], points).transpose(-1, -2)
+    if heads > 1 and like.stride(1) < like.stride(2):
+        return like.new_empty(batch, points, heads, v.shape[-1]).transpose(1, 2)
     return like.new_empty(batch, heads, points, v.shape[-1])
 
 

@@ -1,6 +1,7 @@
 """Mean and variance of fields over their points, and fields that are centered and scaled by them:
-two ops that keep nothing but their inputs. Between the two, ranks that share a field add up what
-each has. Dispatch and differentiation; the arithmetic is next door.
+one op, which reads and writes a field once; or two, between which ranks that share a field add up
+what each has. All keep their inputs alone. Dispatch and differentiation; the arithmetic is next
+door.
 """
 
 from typing import Any
@@ -38,6 +39,24 @@ def standardize(
         return y.to(x.dtype)
 
 
+def instance_norm(
+    x: Float[Tensor, "batch channels points"],
+    weights: Float[Tensor, "*batch points"],
+    scale: Float[Tensor, "channels"],
+    shift: Float[Tensor, "channels"],
+    eps: float,
+) -> Float[Tensor, "batch channels points"]:
+    """(x - mean) / sqrt(variance + eps) scale + shift, in the dtype of x, by its own moments."""
+    with torch.autocast(x.device.type, enabled=False):
+        wide, *others = _wide(x, weights, scale, shift)
+        if served(wide, *others):
+            y, _, _ = _instance_norm(wide, *others, eps)
+        else:
+            weights, scale, shift = others
+            y = reference.instance_norm(wide, weights, scale, shift, eps)
+        return y.to(x.dtype)
+
+
 def _wide(x: Tensor, *others: Tensor) -> list[Tensor]:
     dtype = torch.promote_types(x.dtype, torch.float32)
     return [t.to(dtype) for t in (x, *others)]
@@ -67,6 +86,20 @@ def _standardize_backward(
     return cpu.standardize_backward(x, mean, scale, dy)
 
 
+@operator("instance_norm")
+def _instance_norm(
+    x: Tensor, weights: Tensor, scale: Tensor, shift: Tensor, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    return cpu.instance_norm(x, weights, scale, shift, eps)
+
+
+@operator("instance_norm_backward")
+def _instance_norm_backward(
+    x: Tensor, weights: Tensor, scale: Tensor, mean: Tensor, inverse: Tensor, dy: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    return cpu.instance_norm_backward(x, weights, scale, mean, inverse, dy)
+
+
 @_moments.register_fake
 def _(x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     return x.new_empty(x.shape[:2]), x.new_empty(x.shape[:2])
@@ -85,6 +118,20 @@ def _(x: Tensor, mean: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
 @_standardize_backward.register_fake
 def _(x: Tensor, mean: Tensor, scale: Tensor, dy: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return x.new_empty(x.shape), x.new_empty(x.shape[:2]), x.new_empty(x.shape[:2])
+
+
+@_instance_norm.register_fake
+def _(
+    x: Tensor, weights: Tensor, scale: Tensor, shift: Tensor, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    return x.new_empty(x.shape), x.new_empty(x.shape[:2]), x.new_empty(x.shape[:2])
+
+
+@_instance_norm_backward.register_fake
+def _(
+    x: Tensor, weights: Tensor, scale: Tensor, mean: Tensor, inverse: Tensor, dy: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    return x.new_empty(x.shape), x.new_empty(x.shape[1:2]), x.new_empty(x.shape[1:2])
 
 
 def _keep_moments(ctx: Any, inputs: tuple, output: tuple) -> None:
@@ -115,5 +162,26 @@ def _backward_standardize(ctx: Any, dy: Tensor) -> tuple:
     return dx, -scale * total, dscale, total.sum(0)
 
 
+def _keep_instance_norm(ctx: Any, inputs: tuple, output: tuple) -> None:
+    x, weights, scale, shift, ctx.eps = inputs
+    _, mean, inverse = output
+    ctx.mark_non_differentiable(mean, inverse)
+    ctx.save_for_backward(x, weights, scale, shift, mean, inverse)
+
+
+def _backward_instance_norm(ctx: Any, dy: Tensor, *_: Tensor) -> tuple:
+    x, weights, scale, shift, mean, inverse = ctx.saved_tensors
+    if differentiated():
+        dx, dscale, dshift = by_reference(
+            lambda x, a, b: reference.instance_norm(x, weights, a, b, ctx.eps),
+            (x, scale, shift),
+            dy,
+        )
+    else:
+        dx, dscale, dshift = _instance_norm_backward(x, weights, scale, mean, inverse, dy)
+    return dx, None, dscale, dshift, None
+
+
+_instance_norm.register_autograd(_backward_instance_norm, setup_context=_keep_instance_norm)
 _moments.register_autograd(_backward_moments, setup_context=_keep_moments)
 _standardize.register_autograd(_backward_standardize, setup_context=_keep_standardize)

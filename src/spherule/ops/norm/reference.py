@@ -16,3 +16,9 @@ def moments(x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
 def standardize(x: Tensor, mean: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
     """(x - mean) scale + shift."""
     return torch.addcmul(shift[:, None], x - mean[..., None], scale[..., None])
+
+
+def instance_norm(x: Tensor, weights: Tensor, scale: Tensor, shift: Tensor, eps: float) -> Tensor:
+    """(x - mean) / sqrt(variance + eps) scale + shift."""
+    mean, variance = moments(x, weights)
+    return standardize(x, mean, scale * (variance + eps).rsqrt(), shift)

@@ -29,14 +29,16 @@ def split_linear(
     weight: Float[Tensor, "out channels"],
     bias: Float[Tensor, "out"] | None,
     widths: list[int],
+    rows: bool = False,
 ) -> list[Tensor]:
     """`linear`, its channels in parts of these widths. Each has memory of its own, so that nothing
-    is joined when the gradients of the parts come back.
+    is joined when the gradients of the parts come back; with `rows` the library lays them out point
+    by point, as attention reads them.
     """
     if served(x, weight, bias):
-        return _linear(x, weight, bias, widths)
+        return _linear(x, weight, bias, widths, rows)
     if (dtype := widened(x)) is not None:
-        wide = _in_32_bits(split_linear, x, weight, bias, widths)
+        wide = _in_32_bits(split_linear, x, weight, bias, widths, rows)
         return [y.to(dtype) for y in wide]
     return [*reference.linear(x, weight, bias).split(widths, dim=1)]
 
@@ -61,9 +63,11 @@ def _in_32_bits(function: Callable[..., Any], *inputs: Any) -> Any:
 
 
 # Schemas that hold lists are written out: before torch 2.7, none is read from `list[int]`.
-@operator("linear", "(Tensor x, Tensor weight, Tensor? bias, int[] widths) -> Tensor[]")
-def _linear(x: Tensor, weight: Tensor, bias: Tensor | None, widths: list[int]) -> list[Tensor]:
-    return cpu.linear(x, weight, bias, widths)
+@operator("linear", "(Tensor x, Tensor weight, Tensor? bias, int[] widths, bool rows) -> Tensor[]")
+def _linear(
+    x: Tensor, weight: Tensor, bias: Tensor | None, widths: list[int], rows: bool
+) -> list[Tensor]:
+    return cpu.linear(x, weight, bias, widths, rows)
 
 
 @operator(
@@ -92,17 +96,20 @@ def _mlp_backward(
 
 
 @_linear.register_fake
-def _(x: Tensor, weight: Tensor, bias: Tensor | None, widths: list[int]) -> list[Tensor]:
-    return [x.new_empty(x.shape[0], width, x.shape[2]) for width in widths]
+def _(
+    x: Tensor, weight: Tensor, bias: Tensor | None, widths: list[int], rows: bool
+) -> list[Tensor]:
+    return [cpu.empty(x, width, rows) for width in widths]
 
 
 @_linear_backward.register_fake
 def _(
     x: Tensor, weight: Tensor, dys: list[Tensor], wanted: list[bool]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    shapes = (x.shape, weight.shape, weight.shape[:1])
-    dx, dweight, dbias = (
-        x.new_empty(shape if want else 0) for shape, want in zip(shapes, wanted, strict=True)
+    dx = cpu.empty(x, x.shape[1], cpu.in_rows(x)) if wanted[0] else x.new_empty(0)
+    dweight, dbias = (
+        x.new_empty(shape if want else 0)
+        for shape, want in zip((weight.shape, weight.shape[:1]), wanted[1:], strict=True)
     )
     return dx, dweight, dbias
 
@@ -121,7 +128,7 @@ def _(
 
 
 def _keep(ctx: Any, inputs: tuple, output: list[Tensor]) -> None:
-    x, weight, ctx.bias, ctx.widths = *inputs[:2], inputs[2] is not None, inputs[3]
+    x, weight, ctx.bias = *inputs[:2], inputs[2] is not None
     ctx.save_for_backward(x, weight)
 
 
@@ -131,10 +138,10 @@ def _backward(ctx: Any, dys: list[Tensor]) -> tuple:
         # The bias takes part by its gradient alone, which is a sum: any value does.
         bias = weight.new_zeros(weight.shape[0]) if ctx.bias else None
         grads = by_reference(reference.linear, (x, weight, bias), torch.cat(dys, dim=1))
-        return *grads, None
+        return *grads, None, None
     wanted = [*ctx.needs_input_grad[:3]]
     grads = _linear_backward(x, weight, [*dys], wanted)
-    return *(g if want else None for g, want in zip(grads, wanted, strict=True)), None
+    return *(g if want else None for g, want in zip(grads, wanted, strict=True)), None, None
 
 
 def _keep_mlp(ctx: Any, inputs: tuple, output: Tensor) -> None:
