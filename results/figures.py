@@ -3,9 +3,10 @@
     python results/figures.py rollouts docs/images/rollouts.png results/rollouts-small.json
     python results/figures.py spectra docs/images/spectra.png results/rollouts-small.json
     python results/figures.py comparison docs/images/comparison.png pretrained/swe-*-local
+    python results/figures.py rooms docs/images/rooms-results.png runs/seg-s2 runs/seg-r2
 
-The first two draw what `results/rollouts.py` wrote, the third what trained runs make of one
-held-out sample.
+The first two draw what `results/rollouts.py` wrote, the others what trained runs make of held-out
+samples.
 """
 
 import argparse
@@ -16,12 +17,17 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
+from spherule.data.panoramas import COLORS as COLORS_OF_CLASSES
 from spherule.report.maps import draw_map, smooth
 from spherule.runs import Run
 
 COLORS = ("#0b5394", "#6fa8dc", "#cc7a00", "#38761d", "#a61c00", "#674ea7")
 SHADES = ("#9fc5e8", "#6fa8dc", "#3d85c6", "#0b5394")
 VIEW = (60.0, 20.0)
+CLASS_COLORS = np.array(COLORS_OF_CLASSES) / 255
+SAMPLES = (0, 5)
+DEEPEST = 8.0
+"""Meters."""
 
 
 def rollouts(target: Path, sources: list[Path]) -> None:
@@ -114,6 +120,42 @@ def comparison(target: Path, sources: list[Path]) -> None:
     figure.savefig(target, dpi=130)
 
 
+@torch.no_grad()
+def rooms(target: Path, sources: list[Path]) -> None:
+    """Panoramas that no model has seen, on the sphere from outside: a row for each, with the image,
+    the truth and what runs make of it. Runs of segmentation come before those of depth.
+    """
+    rows: dict[tuple[str, int], list[tuple[str, np.ndarray]]] = {}
+    for run in map(Run.open, sources):
+        task, model = run.task(), run.model.eval()
+        for sample in SAMPLES:
+            batch = {name: torch.as_tensor(x)[None] for name, x in task.test[sample].items()}
+            output, photograph = model(batch["image"])[0], task.photographs(batch)[0] / 255
+            if task.out_channels > 1:
+                truth, found = (CLASS_COLORS[x] for x in (batch["label"][0], output.argmax(0)))
+            else:
+                known = task.statistics
+                meters = output[0] * known.depth_std + known.depth_mean
+                truth, found = (
+                    plt.get_cmap("viridis_r")(x.numpy() / DEEPEST)[..., :3]
+                    for x in (batch["depth"][0], meters)
+                )
+            row = rows.setdefault(
+                (run.config.task.title, sample), [("image", photograph), ("truth", truth)]
+            )
+            row.append((run.config.title.partition(", small")[0], found))
+    columns = max(map(len, rows.values()))
+    figure, axes = plt.subplots(
+        len(rows), columns, figsize=(2.3 * columns, 2.4 * len(rows)), layout="constrained"
+    )
+    for (_, sample), panels, line in zip(rows, rows.values(), np.atleast_2d(axes), strict=True):
+        for ax, (title, colors) in zip(line, panels, strict=True):
+            draw_map(ax, colors, task.grid, projection="orthographic", center=(25.0, 40.0))
+            if sample == SAMPLES[0]:
+                ax.set_title(title, fontsize=9)
+    figure.savefig(target, dpi=130)
+
+
 def _globe(ax: plt.Axes, u: np.ndarray, grid: object, limit: float, colors: str) -> None:
     draw_map(
         ax,
@@ -138,7 +180,7 @@ def _legend_below(figure: plt.Figure, ax: plt.Axes) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    kinds = {f.__name__: f for f in (rollouts, spectra, comparison)}
+    kinds = {f.__name__: f for f in (rollouts, spectra, comparison, rooms)}
     parser.add_argument("kind", choices=kinds)
     parser.add_argument("target", type=Path)
     parser.add_argument("sources", type=Path, nargs="+")

@@ -56,6 +56,18 @@ def test_mollweide_shows_equal_areas(ax) -> None:
     assert np.nanmean(image) == pytest.approx(0.25, abs=0.01)
 
 
+def test_colors_are_drawn_as_they_are_and_nothing_beside_the_sphere(ax) -> None:
+    grid = Grid.octahedral(8)
+    colors = (grid.xyz + 1) / 2
+    drawn = draw_map(ax, colors, grid, projection="orthographic", center=(20, 30), pixels=101)
+    image = np.asarray(drawn.get_array())
+    a, b = np.radians([20, 30])
+    place = np.array([np.cos(a) * np.cos(b), np.cos(a) * np.sin(b), np.sin(a)])
+    np.testing.assert_allclose(image[50, 50, :3], (place + 1) / 2, atol=0.1)
+    assert image[50, 50, 3] == 1
+    assert image[0, 0, 3] == 0
+
+
 def test_bad_input_is_named(ax, unchecked) -> None:
     with pytest.raises(ValueError, match=r"u: expected \(4, 8\)"):
         draw_map(ax, np.zeros(32), Grid.gauss(4, 8))

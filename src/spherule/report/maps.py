@@ -37,18 +37,22 @@ def draw_map(
     cmap: str = "RdBu_r",
     earth: bool = False,
 ) -> "AxesImage":
-    """Draw a field `grid.shape` so that each point's cell is seen, gray where it is missing;
-    `center` is latitude and longitude in degrees, `earth` draws coasts and meridians.
+    """Draw a field `grid.shape` so that each point's cell is seen, gray where it is missing, or
+    colors `(*grid.shape, 3)` from 0 to 1; `center` is latitude and longitude in degrees, `earth`
+    draws coasts and meridians.
     """
     values = np.asarray(u, dtype=np.float64)
-    if values.shape != grid.shape:
+    if values.shape not in (grid.shape, (*grid.shape, 3)):
         raise ValueError(f"u: expected {grid.shape} for {grid!r}, got {values.shape}")
+    values = values.reshape(grid.size, *values.shape[len(grid.shape) :])
     width, height = {"mollweide": (2, 1), "orthographic": (1, 1)}[projection]
     x, y = np.meshgrid(*(_pixel_centers(side, pixels * side // width) for side in (width, height)))
     xyz, visible = _UNPROJECT[projection](x, y)
     theta, phi = angles(xyz[visible] @ facing(*center))
-    image = np.full(x.shape, np.nan)
-    image[visible] = values.ravel()[nearest_points(grid, theta, phi)]
+    image = np.full((*x.shape, *values.shape[1:]), np.nan)
+    image[visible] = values[nearest_points(grid, theta, phi)]
+    if image.ndim == 3:
+        image = np.dstack([np.nan_to_num(image), visible])  # the rest is transparent
     low, high = (np.nanmin(values), np.nanmax(values)) if limits is None else limits
     drawn = ax.imshow(
         image,
