@@ -54,41 +54,53 @@ template <class T> struct Panels {
 
     static void pack_rows(const Block &b, const spherule_channels &f, int64_t channels, T *to) {
         const T *rows = b.row(f, 0);
-        squares(b, f.channels, [&](int64_t i, int64_t c, int64_t points, int64_t some) {
-            Vec<T> v[W<T>] = {};
-            for (int64_t j = 0; j < points; j++)
-                memcpy(v + j, rows + (i + j) * f.point_stride + c, size_t(some) * sizeof(T));
-            transpose<T>(v);
-            for (int64_t j = 0; j < some; j++)
-                store(to + (i / SIZE * channels + c + j) * SIZE + i % SIZE, v[j]);
-        });
-    }
-
-    // Panels of all channels of a field to its rows
-    static void unpack_rows(const Block &b, const T *x, const spherule_channels &f) {
-        T *rows = b.row(f, 0);
-        squares(b, f.channels, [&](int64_t i, int64_t c, int64_t points, int64_t some) {
-            Vec<T> v[W<T>] = {};
-            for (int64_t j = 0; j < some; j++)
-                v[j] = load(x + (i / SIZE * f.channels + c + j) * SIZE + i % SIZE);
-            transpose<T>(v);
-            for (int64_t j = 0; j < points; j++)
-                memcpy(rows + (i + j) * f.point_stride + c, v + j, size_t(some) * sizeof(T));
-        });
-    }
-
-    // body(first point, first channel, points, channels) for squares of W of each, or fewer at the
-    // ends; where whole, the compiler knows. Points past the end are there, up to a tile's.
-    template <class Body> static void squares(const Block &b, int64_t channels, const Body &body) {
         for (int64_t i = 0; i < b.tiles() * SIZE; i += W<T>)
-            for (int64_t c = 0; c < channels; c += W<T>) {
-                const int64_t points = max(int64_t(0), min(int64_t(W<T>), b.count - i)),
-                              some = min(int64_t(W<T>), channels - c);
-                if (points == W<T> && some == W<T>)
-                    body(i, c, W<T>, W<T>);
-                else
-                    body(i, c, points, some);
+            for (int64_t c = 0; c < f.channels; c += W<T>) {
+                const int64_t points = b.count - i, some = f.channels - c;
+                const T *from = rows + i * f.point_stride + c;
+                T *panel = to + (i / SIZE * channels + c) * SIZE + i % SIZE;
+                // Processors stop reading ahead at the end of a page, which a few rows fill.
+                for (int64_t j = W<T>; j < min(points, int64_t(2 * W<T>)); j++)
+                    __builtin_prefetch(from + j * f.point_stride);
+                turn_square({from, f.point_stride, points, some}, {panel, SIZE, some, W<T>});
             }
+    }
+
+    // A tile's panel of all channels of a field, to its rows
+    static void unpack_rows(const Block &b, int64_t tile, T *panel, const spherule_channels &f) {
+        T *rows = b.row(f, 0);
+        for (int64_t i = tile * SIZE; i < (tile + 1) * SIZE; i += W<T>)
+            for (int64_t c = 0; c < f.channels; c += W<T>) {
+                const int64_t points = b.count - i, some = f.channels - c;
+                turn_square({panel + c * SIZE + i % SIZE, SIZE, some, W<T>},
+                            {rows + i * f.point_stride + c, f.point_stride, points, some});
+            }
+    }
+
+    // So many lines of so many numbers, of which W at the most count
+    template <class Number> struct Square {
+        Number *data;
+        int64_t stride, lines, numbers;
+        bool whole() const { return lines >= W<T> && numbers >= W<T>; }
+        template <class F> void each(const F &f) {
+            for (int64_t i = 0; i < min(int64_t(W<T>), lines); i++)
+                for (int64_t j = 0; j < min(int64_t(W<T>), numbers); j++)
+                    f(data[i * stride + j], i, j);
+        }
+    };
+
+    // The transpose; what is not there is 0.
+    static INLINE void turn_square(Square<const T> from, Square<T> to) {
+        if (from.whole() && to.whole()) {
+            Vec<T> v[W<T>];
+            UNROLL for (int i = 0; i < W<T>; i++) v[i] = load(from.data + i * from.stride);
+            transpose<T>(v);
+            UNROLL for (int i = 0; i < W<T>; i++) store(to.data + i * to.stride, v[i]);
+            return;
+        }
+        T square[W<T>][W<T>] = {};
+        from.each([&](T x, int64_t i, int64_t j) { square[j][i] = x; });
+        to.each([&](T &x, int64_t i, int64_t j) { x = square[i][j]; });
     }
 
     // y (out) = weight (out, in) x + bias (null for 0), panels to panels
@@ -101,20 +113,25 @@ template <class T> struct Panels {
                                            y + (t * out + o) * SIZE);
     }
 
-    // the same, to a field; `room` is for its panels, where it may lie in rows
+    // the same, to a field; `room` is for a tile's panel, where it may lie in rows
     static void multiply(const Block &b, int64_t in, const T *weight, const T *bias, const T *x,
                          const spherule_channels &y, T *room = nullptr) {
-        if (y.point_stride != 1) {
-            multiply(b, y.channels, in, weight, bias, x, room);
-            unpack_rows(b, room, y);
+        const auto tile = [&](int64_t t, int64_t o, int64_t count, int64_t stride, T *to) {
+            Inner::template any<false>(y.channels - o,
+                                       {weight + o * in, in, bias ? bias + o : bias},
+                                       x + t * in * SIZE, in, count, stride, to);
+        };
+        if (y.point_stride == 1) {
+            for (int64_t o = 0; o < y.channels; o += Inner::ROWS)
+                for (int64_t t = 0; t < b.tiles(); t++)
+                    tile(t, o, b.count - t * SIZE, y.channel_stride, b.row(y, o) + t * SIZE);
             return;
         }
-        for (int64_t o = 0; o < y.channels; o += Inner::ROWS)
-            for (int64_t t = 0; t < b.tiles(); t++)
-                Inner::template any<false>(y.channels - o,
-                                           {weight + o * in, in, bias ? bias + o : bias},
-                                           x + t * in * SIZE, in, b.count - t * SIZE,
-                                           y.channel_stride, b.row(y, o) + t * SIZE);
+        for (int64_t t = 0; t < b.tiles(); t++) {
+            for (int64_t o = 0; o < y.channels; o += Inner::ROWS)
+                tile(t, o, SIZE, SIZE, room + o * SIZE);
+            unpack_rows(b, t, room, y);
+        }
     }
 
     // Panels as [tile of SIZE channels][point][SIZE]
