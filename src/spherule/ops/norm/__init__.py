@@ -1,7 +1,7 @@
 """Mean and variance of fields over their points, and fields that are centered and scaled by them:
 one op, which reads and writes a field once; or two, between which ranks that share a field add up
-what each has. All keep their inputs alone. Dispatch and differentiation; the arithmetic is next
-door.
+what each has. Of fields, all keep their input alone. Dispatch and differentiation; the arithmetic
+is next door.
 """
 
 from typing import Any
