@@ -44,9 +44,9 @@ def cutoff_of(nlat: int) -> float:
 
 
 def our_inputs(grid: Grid, channels: int, heads: int, batch: int) -> list[Tensor]:
-    """Heads as views of fields that lie point by point, as the layers hand them over."""
-    fields = [torch.randn(batch, grid.size, channels) for _ in range(3)]
-    return [f.unflatten(-1, (heads, -1)).transpose(1, 2).requires_grad_() for f in fields]
+    """Head by head and point by point, as the layers hand them over."""
+    shape = (batch, heads, grid.size, channels // heads)
+    return [torch.randn(shape, requires_grad=True) for _ in range(3)]
 
 
 def local(nlat: int, nlon: int, channels: int, heads: int, batch: int, repeats: int) -> None:

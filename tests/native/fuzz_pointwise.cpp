@@ -84,25 +84,40 @@ spherule_pointwise problem(Bytes &in) {
 
 void linear(Bytes &in) {
     spherule_pointwise p = problem(in);
-    const int64_t first = 1 + in.below(p.out), parts = first < p.out ? 2 : 1;
-    const auto field = [&](int64_t channels) {
-        return Field(in, p.dtype, p.batch, channels, p.points, in.below(2));
+    const auto cut = [&](int64_t left) {
+        std::vector<Field> parts;
+        for (int64_t n; left; left -= n)
+            parts.emplace_back(in, p.dtype, p.batch, n = 1 + in.below(left), p.points, in.below(2));
+        return parts;
     };
-    Field x = field(p.in), dx = field(p.in), a = field(first),
-          b = field(parts == 2 ? p.out - first : 1);
+    std::vector<Field> x = cut(p.in), dx = x, y = cut(p.out);
+    const auto views = [](std::vector<Field> &parts) {
+        std::vector<spherule_channels> views;
+        for (Field &part : parts)
+            views.push_back(part.view());
+        return views;
+    };
+    auto from = views(x), back = views(dx), to = views(y);
+    std::vector<spherule_channels *> fields;
+    for (auto *all : {&from, &to})
+        for (auto &part : *all)
+            fields.push_back(&part);
     Room weight(p.dtype, p.out * p.in), dweight = weight, bias(p.dtype, p.out), dbias = bias;
-    spherule_channels from = x.view(), back = dx.view(), y[] = {a.view(), b.view()};
-    std::vector<spherule_channels *> fields = {&from, &y[0]};
-    if (parts == 2)
-        fields.push_back(&y[1]);
     const bool biased = in.below(2), wanted = in.below(2);
     const bool bad = disturb(in, p, fields);
-    expect(bad,
-           spherule_linear(&p, weight.data(), biased ? bias.data() : nullptr, &from, y, parts));
-    expect(bad, spherule_linear_backward(
-                    &p, weight.data(), &from, y, parts, wanted ? &back : nullptr,
-                    wanted ? dweight.data() : nullptr, biased ? dbias.data() : nullptr));
-    if (!bad && !(dx.room.finite() && dweight.finite() && dbias.finite()))
+    const int64_t x_parts = int64_t(x.size()), y_parts = int64_t(y.size());
+    expect(bad, spherule_linear(&p, weight.data(), biased ? bias.data() : nullptr, from.data(),
+                                x_parts, to.data(), y_parts));
+    expect(bad, spherule_linear_backward(&p, weight.data(), from.data(), x_parts, to.data(),
+                                         y_parts, wanted ? back.data() : nullptr,
+                                         wanted ? dweight.data() : nullptr,
+                                         biased ? dbias.data() : nullptr));
+    if (bad || !wanted)
+        return;
+    for (Field &part : dx)
+        if (!part.room.finite())
+            abort();
+    if (!dweight.finite() || !dbias.finite())
         abort();
 }
 

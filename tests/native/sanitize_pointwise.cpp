@@ -47,6 +47,25 @@ template <class T> struct Field {
     }
 };
 
+// The same in parts, rows or not
+template <class T> struct Parts {
+    std::vector<Field<T>> fields;
+    std::vector<spherule_channels> views;
+    Parts(int64_t batch, int64_t channels, int64_t points) {
+        for (int64_t left = channels, n; left; left -= n)
+            fields.emplace_back(batch, n = 1 + rand() % left, points, rand() % 2);
+        for (auto &field : fields)
+            views.push_back(field.view());
+    }
+    int64_t size() const { return int64_t(views.size()); }
+    T &at(int64_t b, int64_t c, int64_t i) {
+        auto field = fields.begin();
+        for (; c >= field->channels; field++)
+            c -= field->channels;
+        return field->at(b, c, i);
+    }
+};
+
 template <class T> bool close(T a, double b) {
     return std::abs(a - b) <= (sizeof(T) == 4 ? 1e-4 : 1e-12) * (1 + std::abs(b));
 }
@@ -57,23 +76,19 @@ double slope(double a) {
 }
 
 template <class T>
-void linear(int64_t batch, int64_t points, int64_t in, int64_t out, bool biased, bool rows) {
-    const int64_t first = out > 1 ? out / 2 : 1, parts = out > 1 ? 2 : 1;
+void linear(int64_t batch, int64_t points, int64_t in, int64_t out, bool biased) {
     const spherule_pointwise p = {batch,         points, in, 0, out, sizeof(T) == 4 ? 0 : 1,
                                   1 + rand() % 3};
     const auto weight = noise<T>(out * in), bias = noise<T>(out);
     std::vector<T> turned(in * out), dweight(out * in), dbias(out);
     for (int64_t i = 0; i < out * in; i++)
         turned[i % in * out + i / in] = weight[i];
-    Field<T> x(batch, in, points, rows && !biased), dx(batch, in, points, rows),
-        a(batch, first, points, rows), b(batch, std::max<int64_t>(out - first, 1), points, rows);
-    const spherule_channels y[] = {a.view(), b.view()}, from = x.view(), to = dx.view();
-    int status =
-        spherule_linear(&p, weight.data(), biased ? bias.data() : nullptr, &from, y, parts);
+    Parts<T> x(batch, in, points), y(batch, out, points), dx = x;
+    for (size_t i = 0; i < dx.views.size(); i++)
+        dx.views[i] = dx.fields[i].view();
+    int status = spherule_linear(&p, weight.data(), biased ? bias.data() : nullptr, x.views.data(),
+                                 x.size(), y.views.data(), y.size());
     bool right = true;
-    const auto part = [&](int64_t n, int64_t o, int64_t i) -> T & {
-        return o < first ? a.at(n, o, i) : b.at(n, o - first, i);
-    };
     Doubles dw(out * in), db(out);
     for (int64_t n = 0; n < batch; n++)
         for (int64_t o = 0; o < out; o++)
@@ -81,15 +96,18 @@ void linear(int64_t batch, int64_t points, int64_t in, int64_t out, bool biased,
                 double sum = biased ? bias[o] : 0;
                 for (int64_t c = 0; c < in; c++) {
                     sum += double(weight[o * in + c]) * x.at(n, c, i);
-                    dw[o * in + c] += double(part(n, o, i)) * x.at(n, c, i);
+                    dw[o * in + c] += double(y.at(n, o, i)) * x.at(n, c, i);
                 }
-                db[o] += part(n, o, i);
-                right &= close(part(n, o, i), sum);
+                db[o] += y.at(n, o, i);
+                right &= close(y.at(n, o, i), sum);
             }
     expect(right && !status, "linear");
     // its own output as the gradient
-    status = spherule_linear_backward(&p, turned.data(), &from, y, parts, &to, dweight.data(),
-                                      dbias.data());
+    const auto backward = [&](const spherule_channels *to, void *dw, void *db) {
+        return spherule_linear_backward(&p, turned.data(), x.views.data(), x.size(), y.views.data(),
+                                        y.size(), to, dw, db);
+    };
+    status = backward(dx.views.data(), dweight.data(), dbias.data());
     right = true;
     for (int64_t i = 0; i < out * in; i++)
         right &= close(dweight[i], dw[i]);
@@ -100,17 +118,19 @@ void linear(int64_t batch, int64_t points, int64_t in, int64_t out, bool biased,
             for (int64_t i = 0; i < points; i++) {
                 double sum = 0;
                 for (int64_t o = 0; o < out; o++)
-                    sum += double(weight[o * in + c]) * part(n, o, i);
+                    sum += double(weight[o * in + c]) * y.at(n, o, i);
                 right &= close(dx.at(n, c, i), sum);
             }
     expect(right && !status, "linear backward");
-    status =
-        spherule_linear_backward(&p, turned.data(), &from, y, parts, nullptr, nullptr, nullptr);
-    expect(!status, "linear backward of nothing");
-    spherule_pointwise bad = p;
-    bad.out++;
-    expect(spherule_linear(&bad, weight.data(), nullptr, &from, y, parts) == SPHERULE_BAD_SIZES,
-           "bad sizes");
+    expect(!backward(nullptr, nullptr, nullptr), "linear backward of nothing");
+    for (int64_t more : {0, 1}) {
+        spherule_pointwise bad = p;
+        bad.in += more;
+        bad.out += 1 - more;
+        expect(spherule_linear(&bad, weight.data(), nullptr, x.views.data(), x.size(),
+                               y.views.data(), y.size()) == SPHERULE_BAD_SIZES,
+               "bad sizes");
+    }
 }
 
 template <class T>
@@ -302,7 +322,7 @@ template <class T> void shapes() {
     for (int64_t points : {1, 5, 31, 128, 130, 300})
         for (int64_t in : {1, 3, 6, 17})
             for (int64_t out : {1, 2, 7, 20}) {
-                linear<T>(1 + rand() % 3, points, in, out, rand() % 2, rand() % 2);
+                linear<T>(1 + rand() % 3, points, in, out, rand() % 2);
                 mlp<T>(1 + rand() % 2, points, in, 1 + rand() % 20, out);
             }
 }

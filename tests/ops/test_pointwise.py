@@ -54,29 +54,71 @@ def test_perceptron_is_the_plain_one_in_value_and_gradients(shape, calls) -> Non
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("biased", [False, True])
-@pytest.mark.parametrize("rows", [False, True])
-def test_split_product_is_the_plain_one_in_value_and_gradients(shape, biased, rows, calls) -> None:
+@pytest.mark.parametrize("layout", ["channels", "rows"])
+def test_split_product_is_the_plain_one_in_value_and_gradients(
+    shape, biased, layout, calls
+) -> None:
     given = inputs(shape)
-    if rows:
+    if layout == "rows":
         given["x"] = given["x"].detach().mT.contiguous().mT.requires_grad_()
     given = {"x": given["x"], "weight": given["first"], "bias": given["bias"]}
     given = given if biased else {k: v for k, v in given.items() if k != "bias"}
     bias = given.get("bias")
     hidden = shape[3]
     widths = [hidden - 2 * (hidden // 3), hidden // 3, hidden // 3] if hidden > 2 else [hidden]
-    parts = pointwise.split_linear(given["x"], given["weight"], bias, widths, rows)
+    parts = pointwise.split_linear(given["x"], given["weight"], bias, widths)
     assert [part.shape[1] for part in parts] == widths
-    assert all((part.mT if rows else part).is_contiguous() for part in parts)
     plain = reference.linear(given["x"], given["weight"], bias)
     y = torch.cat(parts, dim=1)
     torch.testing.assert_close(y, plain, rtol=1e-13, atol=1e-13)
     dy = torch.randn_like(y)
-    dy = dy.mT.contiguous().mT if rows else dy
-    found = gradients(y, given, dy)
+    dy = dy.mT.contiguous().mT if layout == "rows" else dy
+    for ours, theirs in zip(gradients(y, given, dy), gradients(plain, given, dy), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
+    assert calls == ["spherule_linear", "spherule_linear_backward"]
+
+
+@pytest.mark.parametrize("heads", [1, 2, 5])
+@pytest.mark.parametrize("dims", [(1, 3), (7, 1), (16, 8), (33, 20)])
+@pytest.mark.parametrize("points", [1, 130])
+def test_products_by_heads_are_the_plain_ones(heads, dims, points, calls) -> None:
+    """From heads of one size to fields of two, of memory that attention takes as it is."""
+    shapes = [(2, heads, points, 3), (heads * (dims[0] + 2 * dims[1]), heads * 3)]
+    shapes.append((shapes[1][0],))
+    given = {
+        name: torch.randn(shape, dtype=torch.float64, requires_grad=True)
+        for name, shape in zip(("x", "weight", "bias"), shapes, strict=True)
+    }
+    widths = [heads * dim for dim in (*dims, dims[1])]
+    parts = pointwise.split_linear(**given, widths=widths, heads=heads)
+    plain = reference.linear(given["x"].mT.reshape(2, -1, points), given["weight"], given["bias"])
+    for part, field in zip(parts, plain.split(widths, dim=1), strict=True):
+        assert part.shape == (2, heads, points, field.shape[1] // heads)
+        assert part.is_contiguous()
+        torch.testing.assert_close(part.mT.reshape(field.shape), field, rtol=1e-13, atol=1e-13)
+    dy = torch.randn_like(plain)
+    dys = [
+        d.reshape(part.mT.shape).mT.clone(memory_format=torch.contiguous_format)
+        for d, part in zip(dy.split(widths, dim=1), parts, strict=True)
+    ]
+    found = torch.autograd.grad(parts, [*given.values()], dys)
+    assert found[0].is_contiguous()
     for ours, theirs in zip(found, gradients(plain, given, dy), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
-    assert (found[0].mT if rows else found[0]).is_contiguous()
     assert calls == ["spherule_linear", "spherule_linear_backward"]
+    torch.testing.assert_close(pointwise.linear(**given), plain, rtol=1e-13, atol=1e-13)
+
+
+def test_heads_differentiate_twice_and_go_by_the_reference() -> None:
+    x, weight = (torch.randn(s, dtype=torch.float64) for s in ((1, 2, 3, 2), (6, 4)))
+
+    def product(x: Tensor, weight: Tensor) -> list[Tensor]:
+        return pointwise.split_linear(x, weight, None, [4, 2], 2)
+
+    inputs = (x.requires_grad_(), weight.requires_grad_())
+    assert gradgradcheck(lambda *given: tuple(product(*given)), inputs, fast_mode=True)
+    mapped = torch.func.vmap(lambda w: product(x, w)[0])(weight[None])
+    torch.testing.assert_close(mapped[0], product(x, weight)[0])
 
 
 def test_only_the_gradients_that_are_wanted_are_made(calls) -> None:

@@ -253,8 +253,7 @@ def test_attention_page_holds_the_weights_of_every_layer_and_head(cutoff, planar
         assert np.isnan(weights).any() == (cutoff is not None)
         _, _, v = layer.project(field.flatten(2))
         flat = torch.from_numpy(weights).flatten(2).nan_to_num()
-        averages = nn.attention.merge_heads((flat @ v[0])[None])
-        found = layer.out(averages)[0]
+        found = layer.out((flat @ v[0])[None])[0]
         point = np.argmax(
             grid.xyz
             @ np.stack([np.sin(theta) * np.cos(phi), np.sin(theta) * np.sin(phi), np.cos(theta)]),

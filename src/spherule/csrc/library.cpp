@@ -113,23 +113,28 @@ int spherule_disco_mix_weight(const spherule_mix *s, const spherule_fields *f, c
 }
 
 int spherule_linear(const spherule_pointwise *p, const void *weight, const void *bias,
-                    const spherule_channels *x, const spherule_channels *y, int64_t parts) {
-    return valid(*p, *x, y, parts, true) ? kernels.pointwise.linear(p, weight, bias, x, y, parts)
-                                         : SPHERULE_BAD_SIZES;
+                    const spherule_channels *x, int64_t x_parts, const spherule_channels *y,
+                    int64_t y_parts) {
+    return valid(*p) && valid(x, x_parts, p->in, true) && valid(y, y_parts, p->out, true)
+               ? kernels.pointwise.linear(p, weight, bias, x, x_parts, y, y_parts)
+               : SPHERULE_BAD_SIZES;
 }
 
 int spherule_linear_backward(const spherule_pointwise *p, const void *transpose,
-                             const spherule_channels *x, const spherule_channels *dy, int64_t parts,
+                             const spherule_channels *x, int64_t x_parts,
+                             const spherule_channels *dy, int64_t y_parts,
                              const spherule_channels *dx, void *dweight, void *dbias) {
-    if (!valid(*p, *x, dy, parts, true) || (dx && !valid(*p, *dx, dy, parts, true)))
+    if (!valid(*p) || !valid(x, x_parts, p->in, true) || !valid(dy, y_parts, p->out, true) ||
+        (dx && !valid(dx, x_parts, p->in, true)))
         return SPHERULE_BAD_SIZES;
-    return kernels.pointwise.linear_backward(p, transpose, x, dy, parts, dx, dweight, dbias);
+    return kernels.pointwise.linear_backward(p, transpose, x, x_parts, dy, y_parts, dx, dweight,
+                                             dbias);
 }
 
 int spherule_mlp(const spherule_pointwise *p, const void *first, const void *bias,
                  const void *second, const spherule_channels *x, const spherule_channels *y) {
-    return valid(*p, *x, y, 1) ? kernels.pointwise.mlp(p, first, bias, second, x, y)
-                               : SPHERULE_BAD_SIZES;
+    return valid(*p, *x, *y) ? kernels.pointwise.mlp(p, first, bias, second, x, y)
+                             : SPHERULE_BAD_SIZES;
 }
 
 int spherule_mlp_backward(const spherule_pointwise *p, const void *first,
@@ -137,7 +142,7 @@ int spherule_mlp_backward(const spherule_pointwise *p, const void *first,
                           const void *second_transpose, const spherule_channels *x,
                           const spherule_channels *dy, const spherule_channels *dx, void *dfirst,
                           void *dbias, void *dsecond) {
-    if (!valid(*p, *x, dy, 1) || !valid(*p, *dx, dy, 1))
+    if (!valid(*p, *x, *dy) || !valid(*p, *dx, *dy))
         return SPHERULE_BAD_SIZES;
     return kernels.pointwise.mlp_backward(p, first, first_transpose, bias, second_transpose, x, dy,
                                           dx, dfirst, dbias, dsecond);
@@ -145,29 +150,29 @@ int spherule_mlp_backward(const spherule_pointwise *p, const void *first,
 
 int spherule_moments(const spherule_pointwise *p, const void *weights, int64_t stride,
                      const double *total, const spherule_channels *x, void *mean, void *variance) {
-    return valid(*p, *x, x, 1) ? kernels.norm.moments(p, weights, stride, total, x, mean, variance)
-                               : SPHERULE_BAD_SIZES;
+    return valid(*p, *x, *x) ? kernels.norm.moments(p, weights, stride, total, x, mean, variance)
+                             : SPHERULE_BAD_SIZES;
 }
 
 int spherule_moments_backward(const spherule_pointwise *p, const void *weights, int64_t stride,
                               const double *total, const spherule_channels *x, const void *mean,
                               const void *dmean, const void *dvariance,
                               const spherule_channels *dx) {
-    return valid(*p, *x, dx, 1) ? kernels.norm.moments_backward(p, weights, stride, total, x, mean,
-                                                                dmean, dvariance, dx)
-                                : SPHERULE_BAD_SIZES;
+    return valid(*p, *x, *dx) ? kernels.norm.moments_backward(p, weights, stride, total, x, mean,
+                                                              dmean, dvariance, dx)
+                              : SPHERULE_BAD_SIZES;
 }
 
 int spherule_standardize(const spherule_pointwise *p, const spherule_channels *x, const void *mean,
                          const void *scale, const void *shift, const spherule_channels *y) {
-    return valid(*p, *x, y, 1) ? kernels.norm.standardize(p, x, mean, scale, shift, y)
-                               : SPHERULE_BAD_SIZES;
+    return valid(*p, *x, *y) ? kernels.norm.standardize(p, x, mean, scale, shift, y)
+                             : SPHERULE_BAD_SIZES;
 }
 
 int spherule_standardize_backward(const spherule_pointwise *p, const spherule_channels *x,
                                   const void *mean, const void *scale, const spherule_channels *dy,
                                   const spherule_channels *dx, void *dscale, void *total) {
-    if (!valid(*p, *x, dy, 1) || !valid(*p, *x, dx, 1))
+    if (!valid(*p, *x, *dy) || !valid(*p, *x, *dx))
         return SPHERULE_BAD_SIZES;
     return kernels.norm.standardize_backward(p, x, mean, scale, dy, dx, dscale, total);
 }
@@ -176,7 +181,7 @@ int spherule_instance_norm(const spherule_pointwise *p, const void *weights, int
                            const double *total, const double *eps, const spherule_channels *x,
                            const void *scale, const void *shift, const spherule_channels *y,
                            void *mean, void *inverse) {
-    if (!valid(*p, *x, y, 1))
+    if (!valid(*p, *x, *y))
         return SPHERULE_BAD_SIZES;
     return kernels.norm.instance_norm(p, weights, stride, total, eps, x, scale, shift, y, mean,
                                       inverse);
@@ -187,7 +192,7 @@ int spherule_instance_norm_backward(const spherule_pointwise *p, const void *wei
                                     const void *scale, const void *mean, const void *inverse,
                                     const spherule_channels *dy, const spherule_channels *dx,
                                     void *dscale, void *dshift) {
-    if (!valid(*p, *x, dy, 1) || !valid(*p, *x, dx, 1))
+    if (!valid(*p, *x, *dy) || !valid(*p, *x, *dx))
         return SPHERULE_BAD_SIZES;
     return kernels.norm.instance_norm_backward(p, weights, stride, total, x, scale, mean, inverse,
                                                dy, dx, dscale, dshift);

@@ -30,23 +30,21 @@ int share_out(int threads, int64_t n, const int64_t (&rooms)[N], const Body &bod
 }
 
 template <class T>
-int linear(const spherule_pointwise &p, const T *weight, const T *bias, const spherule_channels &x,
-           const spherule_channels *y, int64_t parts) {
+int linear(const spherule_pointwise &p, const T *weight, const T *bias, const spherule_channels *x,
+           int64_t x_parts, const spherule_channels *y, int64_t y_parts) {
     typedef Panels<T> P;
     const int64_t rooms[] = {p.in, p.out};
     return share_out<T>(p.threads, p.batch * P::per_field(p), rooms, [&](int64_t n, T **buffers) {
         const auto b = P::block(p, n);
-        P::pack(b, &x, 1, p.in, buffers[0]);
-        for (int64_t part = 0, row = 0; part < parts; row += y[part++].channels)
-            P::multiply(b, p.in, weight + row * p.in, bias ? bias + row : bias, buffers[0], y[part],
-                        buffers[1]);
+        P::pack(b, x, x_parts, p.in, buffers[0]);
+        P::multiply(b, p.in, weight, bias, buffers[0], y, y_parts, buffers[1]);
     });
 }
 
 template <class T>
-int linear_backward(const spherule_pointwise &p, const T *transpose, const spherule_channels &x,
-                    const spherule_channels *dy, int64_t parts, const spherule_channels *dx,
-                    T *dweight, T *dbias) {
+int linear_backward(const spherule_pointwise &p, const T *transpose, const spherule_channels *x,
+                    int64_t x_parts, const spherule_channels *dy, int64_t y_parts,
+                    const spherule_channels *dx, T *dweight, T *dbias) {
     typedef Panels<T> P;
     const int64_t size = p.out * p.in;
     const Runs<T> runs(p, size + p.out);
@@ -56,11 +54,12 @@ int linear_backward(const spherule_pointwise &p, const T *transpose, const spher
         share_out<T>(p.threads, runs.n, {p.out, p.in, p.in}, [&](int64_t run, T **buffers) {
             T *gradient = buffers[0], *field = buffers[1], *turned = buffers[2];
             runs.walk(p, run, [&](const auto &b, T *share) {
-                P::pack(b, dy, parts, p.out, gradient);
+                P::pack(b, dy, y_parts, p.out, gradient);
                 if (dx)
-                    P::multiply(b, p.out, transpose, (const T *)nullptr, gradient, *dx, turned);
+                    P::multiply(b, p.out, transpose, (const T *)nullptr, gradient, dx, x_parts,
+                                turned);
                 if (dweight) {
-                    P::pack(b, &x, 1, p.in, field);
+                    P::pack(b, x, x_parts, p.in, field);
                     P::turn(b, p.in, field, turned);
                     P::correlate(b, p.out, p.in, gradient, turned, share);
                 }
@@ -87,7 +86,7 @@ int mlp(const spherule_pointwise &p, const T *first, const T *bias, const T *sec
         P::multiply(b, p.hidden, p.in, first, bias, field, hidden);
         for (int64_t i = 0; i < b.tiles() * p.hidden * P::SIZE; i += W<T>)
             store(hidden + i, Gelu<T>(load(hidden + i)).value);
-        P::multiply(b, p.hidden, second, (const T *)nullptr, hidden, y);
+        P::multiply(b, p.hidden, second, (const T *)nullptr, hidden, &y, 1);
     });
 }
 
@@ -115,7 +114,7 @@ int mlp_backward(const spherule_pointwise &p, const T *first, const T *first_tra
                 store(hidden + i, gelu.value);
                 store(slope + i, load(slope + i) * gelu.slope);
             }
-            P::multiply(b, p.hidden, first_transpose, (const T *)nullptr, slope, dx);
+            P::multiply(b, p.hidden, first_transpose, (const T *)nullptr, slope, &dx, 1);
             P::turn(b, p.in, field, turned);
             P::correlate(b, p.hidden, p.in, slope, turned, share);
             P::total(b, p.hidden, slope, share + weights);
@@ -137,19 +136,20 @@ template <class F> int with_dtype(const spherule_pointwise *p, const F &f) {
 }
 
 int run_linear(const spherule_pointwise *p, const void *weight, const void *bias,
-               const spherule_channels *x, const spherule_channels *y, int64_t parts) {
+               const spherule_channels *x, int64_t x_parts, const spherule_channels *y,
+               int64_t y_parts) {
     return with_dtype(p, [&](auto t) {
         typedef decltype(t) T;
-        return linear<T>(*p, (const T *)weight, (const T *)bias, *x, y, parts);
+        return linear<T>(*p, (const T *)weight, (const T *)bias, x, x_parts, y, y_parts);
     });
 }
 int run_linear_backward(const spherule_pointwise *p, const void *transpose,
-                        const spherule_channels *x, const spherule_channels *dy, int64_t parts,
-                        const spherule_channels *dx, void *dweight, void *dbias) {
+                        const spherule_channels *x, int64_t x_parts, const spherule_channels *dy,
+                        int64_t y_parts, const spherule_channels *dx, void *dweight, void *dbias) {
     return with_dtype(p, [&](auto t) {
         typedef decltype(t) T;
-        return linear_backward<T>(*p, (const T *)transpose, *x, dy, parts, dx, (T *)dweight,
-                                  (T *)dbias);
+        return linear_backward<T>(*p, (const T *)transpose, x, x_parts, dy, y_parts, dx,
+                                  (T *)dweight, (T *)dbias);
     });
 }
 int run_mlp(const spherule_pointwise *p, const void *first, const void *bias, const void *second,

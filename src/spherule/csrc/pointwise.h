@@ -14,21 +14,23 @@ typedef struct {
 } spherule_pointwise;
 
 // (batch, channels, points); strides in elements. Points lie next to each other, or, for linear
-// maps, channels do: rows, one for each point. The outputs of a linear map are in `parts` of these.
+// maps, channels do: rows, one for each point.
 typedef struct {
     void *data;
     int64_t channels, batch_stride, channel_stride, point_stride;
 } spherule_channels;
 
-// y = weight x + bias; weight (out, in) and bias (out, or null) contiguous
+// y = weight x + bias; weight (out, in) and bias (out, or null) contiguous. The channels of x and
+// those of y are in parts, one for each head of attention, say.
 SPHERULE_API int spherule_linear(const spherule_pointwise *, const void *weight, const void *bias,
-                                 const spherule_channels *x, const spherule_channels *y,
-                                 int64_t parts);
-// Its gradients, each null where it is not wanted. `transpose` is the weight's, (in, out).
+                                 const spherule_channels *x, int64_t x_parts,
+                                 const spherule_channels *y, int64_t y_parts);
+// Its gradients, each null where it is not wanted. `transpose` is the weight's, (in, out); dx has
+// as many parts as x.
 SPHERULE_API int spherule_linear_backward(const spherule_pointwise *, const void *transpose,
-                                          const spherule_channels *x, const spherule_channels *dy,
-                                          int64_t parts, const spherule_channels *dx, void *dweight,
-                                          void *dbias);
+                                          const spherule_channels *x, int64_t x_parts,
+                                          const spherule_channels *dy, int64_t y_parts,
+                                          const spherule_channels *dx, void *dweight, void *dbias);
 
 // y = second gelu(first x + bias); first (hidden, in), bias (hidden), second (out, hidden)
 SPHERULE_API int spherule_mlp(const spherule_pointwise *, const void *first, const void *bias,

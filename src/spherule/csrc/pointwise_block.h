@@ -113,24 +113,40 @@ template <class T> struct Panels {
                                            y + (t * out + o) * SIZE);
     }
 
-    // the same, to a field; `room` is for a tile's panel, where it may lie in rows
+    // the same, to the parts of a field; `room` is for a tile's panel of those that lie in rows
     static void multiply(const Block &b, int64_t in, const T *weight, const T *bias, const T *x,
-                         const spherule_channels &y, T *room = nullptr) {
-        const auto tile = [&](int64_t t, int64_t o, int64_t count, int64_t stride, T *to) {
-            Inner::template any<false>(y.channels - o,
-                                       {weight + o * in, in, bias ? bias + o : bias},
+                         const spherule_channels *y, int64_t parts, T *room = nullptr) {
+        const auto tile = [&](int64_t t, int64_t o, int64_t left, int64_t count, int64_t stride,
+                              T *to) {
+            Inner::template any<false>(left, {weight + o * in, in, bias ? bias + o : bias},
                                        x + t * in * SIZE, in, count, stride, to);
         };
-        if (y.point_stride == 1) {
-            for (int64_t o = 0; o < y.channels; o += Inner::ROWS)
-                for (int64_t t = 0; t < b.tiles(); t++)
-                    tile(t, o, b.count - t * SIZE, y.channel_stride, b.row(y, o) + t * SIZE);
-            return;
-        }
-        for (int64_t t = 0; t < b.tiles(); t++) {
-            for (int64_t o = 0; o < y.channels; o += Inner::ROWS)
-                tile(t, o, SIZE, SIZE, room + o * SIZE);
-            unpack_rows(b, t, room, y);
+        const spherule_channels *end = y + parts;
+        for (int64_t first = 0; y < end;) {
+            if (y->point_stride == 1) {
+                for (int64_t o = 0; o < y->channels; o += Inner::ROWS)
+                    for (int64_t t = 0; t < b.tiles(); t++)
+                        tile(t, first + o, y->channels - o, b.count - t * SIZE, y->channel_stride,
+                             b.row(*y, o) + t * SIZE);
+                first += y++->channels;
+                continue;
+            }
+            // Heads are few channels each: all that follow are one product.
+            const spherule_channels *next = y;
+            int64_t out = 0;
+            for (; next < end && next->point_stride != 1; next++)
+                out += next->channels;
+            for (int64_t t = 0; t < b.tiles(); t++) {
+                for (int64_t o = 0; o < out; o += Inner::ROWS)
+                    tile(t, first + o, out - o, SIZE, SIZE, room + o * SIZE);
+                T *panel = room;
+                for (const spherule_channels *part = y; part < next; part++) {
+                    unpack_rows(b, t, panel, *part);
+                    panel += part->channels * SIZE;
+                }
+            }
+            first += out;
+            y = next;
         }
     }
 

@@ -85,21 +85,26 @@ inline bool valid(const spherule_arc_table &table, int64_t queries, int64_t keys
     return !table.column_start || valid_columns(table);
 }
 
-// x of `in` channels, y of `out` in all its parts; points next to each other, or channels where
-// `rows` are taken
-inline bool valid(const spherule_pointwise &p, const spherule_channels &x,
-                  const spherule_channels *y, int64_t parts, bool rows = false) {
-    const auto laid_out = [&](const spherule_channels &f) {
-        return f.point_stride == 1 || (rows && f.channel_stride == 1);
-    };
-    int64_t out = 0;
-    for (int64_t i = 0; i < parts; out += y[i++].channels)
-        if (!within(1, y[i].channels, WIDEST) || out > WIDEST || !laid_out(y[i]))
+inline bool valid(const spherule_pointwise &p) {
+    return within(0, p.batch, MOST) && within(0, p.points, MOST) && within(1, p.in, WIDEST) &&
+           within(0, p.hidden, WIDEST) && within(1, p.out, WIDEST) &&
+           within(SPHERULE_FLOAT32, p.dtype, SPHERULE_FLOAT64) && within(1, p.threads, THREADS);
+}
+
+// So many channels in all parts of a field; points next to each other, or channels where `rows` are
+// taken
+inline bool valid(const spherule_channels *f, int64_t parts, int64_t channels, bool rows = false) {
+    int64_t sum = 0;
+    for (int64_t i = 0; i < parts; sum += f[i++].channels)
+        if (!within(1, f[i].channels, WIDEST) || sum > WIDEST ||
+            !(f[i].point_stride == 1 || (rows && f[i].channel_stride == 1)))
             return false;
-    return laid_out(x) && within(0, p.batch, MOST) && within(0, p.points, MOST) &&
-           within(1, p.in, WIDEST) && within(0, p.hidden, WIDEST) && x.channels == p.in &&
-           out == p.out && out >= 1 && within(SPHERULE_FLOAT32, p.dtype, SPHERULE_FLOAT64) &&
-           within(1, p.threads, THREADS);
+    return sum == channels;
+}
+
+inline bool valid(const spherule_pointwise &p, const spherule_channels &x,
+                  const spherule_channels &y) {
+    return valid(p) && valid(&x, 1, p.in) && valid(&y, 1, p.out);
 }
 
 inline bool valid_sizes(const spherule_legendre &s) {

@@ -12,8 +12,9 @@ from spherule.geometry import Neighborhood
 from spherule.grids import Grid
 from spherule.nn.checks import flat_field, require_dtype
 from spherule.nn.placed import Placed
-from spherule.nn.projection import Projection, merge_heads, split_heads
+from spherule.nn.projection import Projection
 from spherule.ops.checks import require_points
+from spherule.ops.pointwise.reference import split_heads
 
 
 class SphericalAttention(Placed):
@@ -136,13 +137,13 @@ class SphericalAttention(Placed):
             y = ops.global_attention(q, k, v, self.halo.seen, key_mask=key_mask, dropout_p=dropout)
         else:
             y = ops.neighborhood_attention(q, k, v, self.neighborhood, key_mask=key_mask)
-        return self.out(merge_heads(y)).unflatten(-1, self.query_grid.shape)
+        return self.out(y).unflatten(-1, self.query_grid.shape)
 
     def project(self, x: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values (batch, heads, points, dim) of fields (batch, channels,
         points); over ranks, keys and values of all points that a rank sees.
         """
-        q, k, v = (split_heads(part, self.heads) for part in self._project(x, context))
+        q, k, v = self._project(x, context)
         if self.q_norm is not None and self.k_norm is not None:
             q, k = self.q_norm(q), self.k_norm(k)
         return q, k, v
@@ -173,16 +174,15 @@ class SphericalAttention(Placed):
         return f"{self.grid.name}, heads={self.heads}, {reach}{edge}{cross}"
 
     def _project(self, x: Tensor, context: Tensor | None) -> list[Tensor]:
-        # Over ranks, keys and values are sent in one tensor, and queries stay out of it.
         alone = not self.halo.exchanges
         if self.fused and context is None and alone:
-            return self.qkv.split(x, self.widths)
+            return self.qkv.split(x, self.widths, self.heads)
         context, (first, *others) = x if context is None else context, self.widths
-        parts = others if alone else [sum(others)]
-        if self.fused:
-            (q,) = self.qkv.split(x, [first], slice(first))
-            kv = self.qkv.split(context, parts, slice(first, None), rows=alone)
-        else:
-            (q,) = self.q.split(x, [first])
-            kv = self.kv.split(context, parts, rows=alone)
-        return [q, *(kv if alone else self.halo(kv[0]).split(others, dim=1))]
+        to_q, to_kv = (self.qkv, self.qkv) if self.fused else (self.q, self.kv)
+        some, rest = (slice(first), slice(first, None)) if self.fused else (slice(None),) * 2
+        (q,) = to_q.split(x, [first], self.heads, some)
+        if alone:
+            return [q, *to_kv.split(context, others, self.heads, rest)]
+        # Over ranks, keys and values are sent in one tensor, and queries stay out of it.
+        (kv,) = to_kv.split(context, [sum(others)], some=rest)
+        return [q, *(split_heads(x, self.heads) for x in self.halo(kv).split(others, dim=1))]

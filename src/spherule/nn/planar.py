@@ -14,7 +14,7 @@ from spherule.geometry import Neighborhood
 from spherule.grids import Grid
 from spherule.nn.checks import flat_channels, flat_field, require_channels, require_dtype
 from spherule.nn.placed import Bound
-from spherule.nn.projection import Projection, merge_heads, split_heads
+from spherule.nn.projection import Projection
 
 
 class PlanarConv(Bound):
@@ -136,7 +136,7 @@ class PlanarAttention(Bound):
             y = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout)
         else:
             y = ops.neighborhood_attention(q, k, v, self.neighborhood)
-        return self.out(merge_heads(y)).unflatten(-1, self.grid.shape)
+        return self.out(y).unflatten(-1, self.grid.shape)
 
     @property
     def reach(self) -> Neighborhood:
@@ -149,8 +149,7 @@ class PlanarAttention(Bound):
         """Queries, keys and values (batch, heads, points, dim) of a field (batch, channels,
         points).
         """
-        parts = self.qkv.split(x, [self.channels] * 3)
-        q, k, v = (split_heads(part, self.heads) for part in parts)
+        q, k, v = self.qkv.split(x, [self.channels] * 3, self.heads)
         return q, k, v
 
     def extra_repr(self) -> str:

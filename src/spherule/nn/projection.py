@@ -1,10 +1,9 @@
-"""Linear maps over channels, and how heads are split off them."""
+"""Linear maps over channels."""
 
 import math
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from spherule import checks
@@ -12,7 +11,9 @@ from spherule.ops.pointwise import linear, split_linear
 
 
 class Projection(nn.Module):
-    """The same linear map at every point, (batch, in, points) to (batch, out, points)."""
+    """The same linear map at every point, (batch, in, points) to (batch, out, points). Either may
+    come by heads, (batch, heads, points, dim), the channels of one after those of the other.
+    """
 
     @checks.arguments
     def __init__(self, in_channels: int, out_channels: int, *, bias: bool = False) -> None:
@@ -30,25 +31,14 @@ class Projection(nn.Module):
         self,
         x: Tensor,
         widths: Sequence[int],
+        heads: int = 0,
         some: slice = slice(None),
-        *,
-        rows: bool = True,
     ) -> list[Tensor]:
-        """The map to some of the channels, in parts of these widths, each laid out point by point
-        in memory unless `rows` is false.
+        """The map to some of the channels, in fields of these widths, by heads if so many are asked
+        for.
         """
         bias = None if self.bias is None else self.bias[some]
-        return split_linear(x, self.weight[some], bias, [*widths], rows)
+        return split_linear(x, self.weight[some], bias, [*widths], heads)
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[1]}, {self.weight.shape[0]}, bias={self.bias is not None}"
-
-
-def split_heads(x: Float[Tensor, "batch channels points"], heads: int) -> Tensor:
-    """(batch, channels, points) to (batch, heads, points, dim), a view."""
-    return x.unflatten(1, (heads, x.shape[1] // heads)).mT
-
-
-def merge_heads(x: Float[Tensor, "batch heads points dim"]) -> Tensor:
-    """(batch, heads, points, dim) to (batch, channels, points)."""
-    return x.mT.flatten(1, 2)

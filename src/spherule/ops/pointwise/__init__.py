@@ -1,5 +1,9 @@
 """Maps over the channels of each point: linear ones, and a multilayer perceptron that keeps only
 its input for the backward pass. Dispatch and differentiation; the arithmetic is next door.
+
+Linear maps take and give fields (batch, channels, points), or, as attention has them, by heads:
+(batch, heads, points, dim), whose channels are those of the first head, then of the second and so
+on.
 """
 
 from collections.abc import Callable
@@ -15,7 +19,7 @@ from spherule.ops.served import by_reference, differentiated, served, widened
 
 
 def linear(
-    x: Float[Tensor, "batch channels points"],
+    x: Float[Tensor, "batch channels points"] | Float[Tensor, "batch heads points dim"],
     weight: Float[Tensor, "out channels"],
     bias: Float[Tensor, "out"] | None = None,
 ) -> Float[Tensor, "batch out points"]:
@@ -25,22 +29,21 @@ def linear(
 
 
 def split_linear(
-    x: Float[Tensor, "batch channels points"],
+    x: Float[Tensor, "batch channels points"] | Float[Tensor, "batch heads points dim"],
     weight: Float[Tensor, "out channels"],
     bias: Float[Tensor, "out"] | None,
     widths: list[int],
-    rows: bool = False,
+    heads: int = 0,
 ) -> list[Tensor]:
-    """`linear`, its channels in parts of these widths. Each has memory of its own, so that nothing
-    is joined when the gradients of the parts come back; with `rows` the library lays them out point
-    by point, as attention reads them.
+    """`linear`, its channels in fields of these widths, by heads if so many are asked for. Each has
+    memory of its own, so that nothing is joined when their gradients come back.
     """
     if served(x, weight, bias):
-        return _linear(x, weight, bias, widths, rows)
+        return _linear(x, weight, bias, widths, heads)
     if (dtype := widened(x)) is not None:
-        wide = _in_32_bits(split_linear, x, weight, bias, widths, rows)
+        wide = _in_32_bits(split_linear, x, weight, bias, widths, heads)
         return [y.to(dtype) for y in wide]
-    return [*reference.linear(x, weight, bias).split(widths, dim=1)]
+    return reference.split_linear(x, weight, bias, widths, heads)
 
 
 def mlp(
@@ -63,11 +66,11 @@ def _in_32_bits(function: Callable[..., Any], *inputs: Any) -> Any:
 
 
 # Schemas that hold lists are written out: before torch 2.7, none is read from `list[int]`.
-@operator("linear", "(Tensor x, Tensor weight, Tensor? bias, int[] widths, bool rows) -> Tensor[]")
+@operator("linear", "(Tensor x, Tensor weight, Tensor? bias, int[] widths, int heads) -> Tensor[]")
 def _linear(
-    x: Tensor, weight: Tensor, bias: Tensor | None, widths: list[int], rows: bool
+    x: Tensor, weight: Tensor, bias: Tensor | None, widths: list[int], heads: int
 ) -> list[Tensor]:
-    return cpu.linear(x, weight, bias, widths, rows)
+    return cpu.linear(x, weight, bias, widths, heads)
 
 
 @operator(
@@ -97,16 +100,16 @@ def _mlp_backward(
 
 @_linear.register_fake
 def _(
-    x: Tensor, weight: Tensor, bias: Tensor | None, widths: list[int], rows: bool
+    x: Tensor, weight: Tensor, bias: Tensor | None, widths: list[int], heads: int
 ) -> list[Tensor]:
-    return [cpu.empty(x, width, rows) for width in widths]
+    return [cpu.empty(x, width, heads) for width in widths]
 
 
 @_linear_backward.register_fake
 def _(
     x: Tensor, weight: Tensor, dys: list[Tensor], wanted: list[bool]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    dx = cpu.empty(x, x.shape[1], cpu.in_rows(x)) if wanted[0] else x.new_empty(0)
+    dx = x.new_empty(x.shape if wanted[0] else 0)
     dweight, dbias = (
         x.new_empty(shape if want else 0)
         for shape, want in zip((weight.shape, weight.shape[:1]), wanted[1:], strict=True)
@@ -128,7 +131,8 @@ def _(
 
 
 def _keep(ctx: Any, inputs: tuple, output: list[Tensor]) -> None:
-    x, weight, ctx.bias = *inputs[:2], inputs[2] is not None
+    x, weight, bias, *ctx.layout = inputs
+    ctx.bias = bias is not None
     ctx.save_for_backward(x, weight)
 
 
@@ -137,7 +141,9 @@ def _backward(ctx: Any, dys: list[Tensor]) -> tuple:
     if differentiated():
         # The bias takes part by its gradient alone, which is a sum: any value does.
         bias = weight.new_zeros(weight.shape[0]) if ctx.bias else None
-        grads = by_reference(reference.linear, (x, weight, bias), torch.cat(dys, dim=1))
+        grads = by_reference(
+            lambda *given: reference.split_linear(*given, *ctx.layout), (x, weight, bias), [*dys]
+        )
         return *grads, None, None
     wanted = [*ctx.needs_input_grad[:3]]
     grads = _linear_backward(x, weight, [*dys], wanted)

@@ -17,7 +17,7 @@ class Pointwise(Structure):
 
     @classmethod
     def of(cls, x: Tensor, out: int, hidden: int = 0) -> "Pointwise":
-        batch, channels, points = x.shape
+        batch, channels, points = sizes(x)
         dtype, threads = native.DTYPES[x.dtype], torch.get_num_threads()
         return cls(batch, points, channels, hidden, out, dtype, threads)
 
@@ -36,46 +36,51 @@ class Channels(Structure):
         return cls(x.data_ptr(), x.shape[1], *strides)
 
     @classmethod
-    def array(cls, parts: list[Tensor]) -> "Array[Channels]":
+    def array(cls, *fields: Tensor) -> "Array[Channels]":
+        """A part for each field, or, of fields by heads, for each head."""
+        parts = [part for x in fields for part in (x.mT.unbind(1) if x.ndim == 4 else [x])]
         return (cls * len(parts))(*map(cls.of, parts))
 
 
 def linear(
-    x: Tensor, weight: Tensor, bias: Tensor | None, widths: list[int], rows: bool
+    x: Tensor, weight: Tensor, bias: Tensor | None, widths: list[int], heads: int
 ) -> list[Tensor]:
-    """weight times x plus bias, its channels in parts of these widths."""
-    parts = [empty(x, width, rows) for width in widths]
+    """weight times x plus bias, its channels in fields of these widths, by heads if there are."""
+    fields = [empty(x, width, heads) for width in widths]
     x, weight, bias = _readable(x), weight.contiguous(), _contiguous(bias)
-    array = Channels.array(parts)
+    from_, to = Channels.array(x), Channels.array(*fields)
     native.call(
         "spherule_linear",
         Pointwise.of(x, sum(widths)),
         weight.data_ptr(),
         _pointer(bias),
-        Channels.of(x),
-        addressof(array),
-        len(parts),
+        addressof(from_),
+        len(from_),
+        addressof(to),
+        len(to),
     )
-    return parts
+    return fields
 
 
 def linear_backward(
     x: Tensor, weight: Tensor, dys: list[Tensor], wanted: list[bool]
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
     """The gradients of `linear` with respect to x, weight and bias, as far as they are wanted."""
-    dx = empty(x, x.shape[1], in_rows(x)) if wanted[0] else None
+    dx = x.new_empty(x.shape) if wanted[0] else None
     x, dys, transpose = _readable(x), [_readable(dy) for dy in dys], weight.t().contiguous()
     dweight = torch.empty_like(weight, memory_format=torch.contiguous_format) if wanted[1] else None
     dbias = weight.new_empty(weight.shape[0]) if wanted[2] else None
-    array = Channels.array(dys)
+    field, gradient = Channels.array(x), Channels.array(*dys)
+    slope = None if dx is None else Channels.array(dx)
     native.call(
         "spherule_linear_backward",
         Pointwise.of(x, weight.shape[0]),
         transpose.data_ptr(),
-        Channels.of(x),
-        addressof(array),
-        len(dys),
-        None if dx is None else Channels.of(dx),
+        addressof(field),
+        len(field),
+        addressof(gradient),
+        len(gradient),
+        None if slope is None else addressof(slope),
         _pointer(dweight),
         _pointer(dbias),
     )
@@ -116,16 +121,20 @@ def mlp_backward(
     return dx, dfirst, dbias, dsecond.t().contiguous()
 
 
-def in_rows(x: Tensor) -> bool:
-    """Whether the channels of a point, and not the points of a channel, are next to each other."""
-    return x.stride(1) == 1 and x.stride(2) != 1
+def sizes(x: Tensor) -> tuple[int, int, int]:
+    """Batch, channels and points."""
+    if x.ndim == 4:
+        batch, heads, points, dim = x.shape
+        return batch, heads * dim, points
+    batch, channels, points = x.shape
+    return batch, channels, points
 
 
-def empty(like: Tensor, channels: int, rows: bool) -> Tensor:
-    """An empty field of so many channels, in rows or not."""
-    batch, _, points = like.shape
-    if rows:
-        return like.new_empty(batch, points, channels).mT
+def empty(like: Tensor, channels: int, heads: int) -> Tensor:
+    """A field of so many channels, by heads if there are."""
+    batch, _, points = sizes(like)
+    if heads:
+        return like.new_empty(batch, heads, points, channels // heads)
     return like.new_empty(batch, channels, points)
 
 
@@ -135,7 +144,7 @@ def columns(x: Tensor) -> Tensor:
 
 
 def _readable(x: Tensor) -> Tensor:
-    return x if in_rows(x) else columns(x)
+    return x if 1 in x.stride()[-2:] else x.contiguous()
 
 
 def _contiguous(x: Tensor | None) -> Tensor | None:
