@@ -16,7 +16,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's
 
 @pytest.fixture
 def on_the_fly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(legendre, "LARGEST_TABLE", 0)
+    monkeypatch.setattr(legendre, "LARGEST_PRODUCT", 0)
 
 
 def own_rings(theta: list[float], nphi: list[int]) -> Grid:
@@ -27,7 +27,7 @@ def own_rings(theta: list[float], nphi: list[int]) -> Grid:
 def both(monkeypatch: pytest.MonkeyPatch, call: Callable[[], torch.Tensor]) -> list[torch.Tensor]:
     results = []
     for largest in (2**40, 0):
-        monkeypatch.setattr(legendre, "LARGEST_TABLE", largest)
+        monkeypatch.setattr(legendre, "LARGEST_PRODUCT", largest)
         results.append(call())
     return results
 
@@ -153,11 +153,19 @@ def test_single_precision_is_close_to_double(on_the_fly) -> None:
         assert (single - double).norm() / double.norm() < 1e-6
 
 
-def test_the_size_of_a_table_decides() -> None:
-    cpu, small, large = torch.device("cpu"), Grid.gauss(128, 256), Grid.healpix(256)
-    assert not legendre.preferred(small, 127, torch.float64, cpu)
-    assert legendre.preferred(large, 512, torch.float32, cpu)
-    assert not legendre.preferred(large, 512, torch.float32, torch.device("cuda"))
+def test_tables_are_for_small_ones_and_few_fields() -> None:
+    small, large = Grid.gauss(32, 64), Grid.healpix(256)
+
+    def preferred(grid: Grid, lmax: int, *fields: int, device: str = "cpu") -> bool:
+        x = torch.empty(*fields, lmax + 1, lmax + 1, dtype=torch.complex64, device=device)
+        return legendre.preferred(grid, lmax, x)
+
+    assert not preferred(small, 31)
+    assert not preferred(small, 31, 4, 3)
+    assert preferred(small, 31, 64, 3)
+    assert preferred(Grid.gauss(128, 256), 127)
+    assert preferred(large, 512)
+    assert not preferred(large, 512, device="meta")
 
 
 def test_the_library_reads_tables_to_their_ends_and_refuses_what_they_must_not_hold() -> None:

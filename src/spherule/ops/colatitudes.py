@@ -1,8 +1,8 @@
 """Spherical harmonic transforms along the colatitudes: ring spectra (..., ring, order) to
 coefficients (..., degree, order) and back, for all orders or some.
 
-By one matrix product an order, batched, with tables that are kept; or, where they would be large,
-by Legendre functions that are made on the fly (`legendre`).
+By one matrix product an order, batched, with tables that are kept; or, where these or the fields
+are many numbers, by Legendre functions that are made on the fly (`legendre`).
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ def to_coeffs(
     """Analysis, by the grid's weights, or continued over the poles where its steps are equal."""
     lmax = spectra.shape[-1] - 1 if lmax is None else lmax
     dtype, device = spectra.real.dtype, spectra.device
-    if not legendre.preferred(grid, lmax, dtype, device):
+    if not legendre.preferred(grid, lmax, spectra):
         return _contract(_analysis(basis, grid, lmax, dtype, device, orders), spectra)
     step, every = _continued(grid, lmax, dtype), _every(orders, lmax)
     if step is None:
@@ -40,7 +40,7 @@ def to_coeffs_adjoint(
 ) -> Tensor:
     """The transpose of `to_coeffs`."""
     lmax, dtype, device = coeffs.shape[-2] - 1, coeffs.real.dtype, coeffs.device
-    if not legendre.preferred(grid, lmax, dtype, device):
+    if not legendre.preferred(grid, lmax, coeffs):
         return _contract(_analysis(basis, grid, lmax, dtype, device, orders).mT, coeffs)
     step, every = _continued(grid, lmax, dtype), _every(orders, lmax)
     if step is None:
@@ -53,7 +53,7 @@ def to_coeffs_adjoint(
 def to_rings(basis: Basis, coeffs: Tensor, grid: Grid, orders: Orders | None = None) -> Tensor:
     """Synthesis."""
     lmax, dtype, device = coeffs.shape[-2] - 1, coeffs.real.dtype, coeffs.device
-    if not legendre.preferred(grid, lmax, dtype, device):
+    if not legendre.preferred(grid, lmax, coeffs):
         return _contract(_synthesis(basis, grid, lmax, dtype, device, orders).mT, coeffs)
     return _made_rings(basis, coeffs, legendre.rings_of(grid), _every(orders, lmax))
 
@@ -63,7 +63,7 @@ def to_rings_adjoint(
 ) -> Tensor:
     """The transpose of `to_rings`."""
     dtype, device = spectra.real.dtype, spectra.device
-    if not legendre.preferred(grid, lmax, dtype, device):
+    if not legendre.preferred(grid, lmax, spectra):
         return _contract(_synthesis(basis, grid, lmax, dtype, device, orders), spectra)
     return _made_coeffs(basis, spectra, legendre.rings_of(grid), _every(orders, lmax), lmax)
 

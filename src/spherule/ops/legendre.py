@@ -15,14 +15,16 @@ from spherule import native
 from spherule.grids import Grid
 from spherule.ops.linear_map import LinearMap
 
-LARGEST_TABLE = 2**26
-"""Bytes. Tables up to this size are kept: many fields at once are one product with them."""
+LARGEST_PRODUCT = 2**22
+"""Bytes of a table times fields. Below, a product with a table that is kept takes less time."""
 
 
-def preferred(grid: Grid, lmax: int, dtype: torch.dtype, device: torch.device) -> bool:
-    """Whether to make values on the fly: where a table would be large, and the library is there."""
-    size = (lmax + 1) ** 2 * grid.nrings * dtype.itemsize
-    return size > LARGEST_TABLE and device.type == "cpu" and native.load()[0] is not None
+def preferred(grid: Grid, lmax: int, x: Tensor) -> bool:
+    """Whether to make values on the fly, for what has rings or degrees and orders last."""
+    if x.device.type != "cpu" or torch.compiler.is_compiling() or native.load()[0] is None:
+        return False
+    table = (lmax + 1) ** 2 * grid.nrings * x.real.dtype.itemsize
+    return table * x.shape[:-2].numel() > LARGEST_PRODUCT
 
 
 class Rings(NamedTuple):
