@@ -123,9 +123,9 @@ def comparison(target: Path, sources: list[Path]) -> None:
 @torch.no_grad()
 def rooms(target: Path, sources: list[Path]) -> None:
     """Panoramas that no model has seen, on the sphere from outside: a row for each, with the image,
-    the truth and what runs make of it. Runs of segmentation come before those of depth.
+    the truth and what runs make of it. Runs of a task, and of cameras held alike, share rows.
     """
-    rows: dict[tuple[str, int], list[tuple[str, np.ndarray]]] = {}
+    rows: dict[tuple[str, float, int], list[tuple[str, np.ndarray]]] = {}
     for run in map(Run.open, sources):
         task, model = run.task(), run.model.eval()
         for sample in SAMPLES:
@@ -134,26 +134,27 @@ def rooms(target: Path, sources: list[Path]) -> None:
             if task.out_channels > 1:
                 truth, found = (CLASS_COLORS[x] for x in (batch["label"][0], output.argmax(0)))
             else:
-                known = task.statistics
-                meters = output[0] * known.depth_std + known.depth_mean
+                scale = task.statistics
+                meters = output[0] * scale.depth_std + scale.depth_mean
                 truth, found = (
                     plt.get_cmap("viridis_r")(x.numpy() / DEEPEST)[..., :3]
                     for x in (batch["depth"][0], meters)
                 )
+            known = run.config.task
             row = rows.setdefault(
-                (run.config.task.title, sample), [("image", photograph), ("truth", truth)]
+                (known.title, known.tilt, sample), [("image", photograph), ("truth", truth)]
             )
             row.append((run.config.title.partition(", small")[0], found))
     columns = max(map(len, rows.values()))
     figure, axes = plt.subplots(
         len(rows), columns, figsize=(2.3 * columns, 2.4 * len(rows)), layout="constrained"
     )
-    for (_, sample), panels, line in zip(rows, rows.values(), np.atleast_2d(axes), strict=True):
+    for (*_, sample), panels, line in zip(rows, rows.values(), np.atleast_2d(axes), strict=True):
         for ax, (title, colors) in zip(line, panels, strict=True):
             draw_map(ax, colors, task.grid, projection="orthographic", center=(25.0, 40.0))
             if sample == SAMPLES[0]:
                 ax.set_title(title, fontsize=9)
-    figure.savefig(target, dpi=130)
+    figure.savefig(target, dpi=100)
 
 
 def _globe(ax: plt.Axes, u: np.ndarray, grid: object, limit: float, colors: str) -> None:

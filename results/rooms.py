@@ -1,7 +1,7 @@
 """Runs on rooms, each measured on its own test rooms and on those of another run: what becomes of a
 model when the camera is held otherwise than in training; and two runs room by room.
 
-    python results/rooms.py RUN ... --keep results/rooms-small.json
+    python results/rooms.py RUN ... --keep results/rooms-small/by-room.json
 """
 
 import argparse
