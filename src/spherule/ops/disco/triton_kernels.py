@@ -99,12 +99,12 @@ def convolve(
 @triton.jit
 def correlate(
     x, dy, part, sources, values, start, shape, batch, groups, in_channels, out_channels,
-    in_points, out_points, tiles, tiles_each,
+    in_points, out_points, tiles_all, tiles_each,
     HATS: tl.constexpr, TILE: tl.constexpr, IN: tl.constexpr, OUT: tl.constexpr,
     SHIFTS: tl.constexpr, DEPTHWISE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Gradient of `convolve` with respect to the weight: part (chunks, *weight) in float32, for
-    `tiles_each` tiles a chunk; their sum is the gradient.
+    `tiles_each` of all tiles a chunk; their sum is the gradient.
     """
     chunk = tl.program_id(0)
     group, hat = tl.program_id(1) // HATS, tl.program_id(1) % HATS
@@ -112,7 +112,7 @@ def correlate(
     c = tl.program_id(2) % blocks * IN + tl.arange(0, IN)
     o = tl.program_id(2) // blocks * OUT + tl.arange(0, OUT)
     total = tl.zeros((IN,) if DEPTHWISE else (OUT, IN), tl.float32)
-    last = tl.minimum((chunk + 1) * tiles_each, tiles)
+    last = tl.minimum((chunk + 1) * tiles_each, tiles_all)
     for b in range(batch):
         field = (b * groups + group).to(tl.int64)
         for tile in range(chunk * tiles_each, last):
