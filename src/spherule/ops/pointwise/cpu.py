@@ -144,7 +144,8 @@ def columns(x: Tensor) -> Tensor:
 
 
 def _readable(x: Tensor) -> Tensor:
-    return x if 1 in x.stride()[-2:] else x.contiguous()
+    # Not `contiguous`, which takes an empty tensor of any strides as it is.
+    return x if 1 in x.stride()[-2:] else x.clone(memory_format=torch.contiguous_format)
 
 
 def _contiguous(x: Tensor | None) -> Tensor | None:
