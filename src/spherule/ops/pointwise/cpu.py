@@ -48,16 +48,16 @@ def linear(
     """weight times x plus bias, its channels in fields of these widths, by heads if there are."""
     fields = [empty(x, width, heads) for width in widths]
     x, weight, bias = _readable(x), weight.contiguous(), _contiguous(bias)
-    from_, to = Channels.array(x), Channels.array(*fields)
+    source, target = Channels.array(x), Channels.array(*fields)
     native.call(
         "spherule_linear",
         Pointwise.of(x, sum(widths)),
         weight.data_ptr(),
         _pointer(bias),
-        addressof(from_),
-        len(from_),
-        addressof(to),
-        len(to),
+        addressof(source),
+        len(source),
+        addressof(target),
+        len(target),
     )
     return fields
 
