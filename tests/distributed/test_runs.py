@@ -71,7 +71,8 @@ def test_the_same_ranks_train_to_the_same_bits(pool: Pool, tmp_path: Path) -> No
 
 
 def test_samples_are_made_on_a_ranks_own_rings(pool: Pool) -> None:
-    assert max(pool.run(4, runs.made, PLAIN.task.data)) < 1e-5
+    # A float32 near 1e5, as geopotential is with its mean, is rounded to 1.9e-5 of its deviation.
+    assert max(pool.run(4, runs.made, PLAIN.task.data)) < 4e-5
 
 
 @pytest.fixture(scope="module", params=["era5", "cells"])

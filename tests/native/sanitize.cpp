@@ -9,6 +9,7 @@
 
 int sanitize_disco();
 int sanitize_pointwise();
+int sanitize_shallow_water();
 
 namespace {
 
@@ -245,5 +246,5 @@ int main() {
                                                lse.data()) != SPHERULE_OK;
     }
     printf("%s: %d runs, %d failed\n", spherule_isa(), runs, failures);
-    return failures || sanitize_disco() || sanitize_pointwise() ? 1 : 0;
+    return failures || sanitize_disco() || sanitize_pointwise() || sanitize_shallow_water() ? 1 : 0;
 }

@@ -14,7 +14,6 @@ from spherule.pde.initial_states import (
     williamson5,
     williamson6,
 )
-from spherule.pde.transform import QuadraticTransform
 
 GRID = Grid.gauss(64, 128)
 
@@ -277,9 +276,3 @@ def test_bad_input_is_named(unchecked) -> None:
     shallow[:, 0, 0, 0] = 100.0
     with pytest.raises(ValueError, match="depth must be positive everywhere, got -"):
         solver.advance(shallow, 300.0, 1)
-
-
-@pytest.mark.parametrize("lmax", range(1, 9))
-def test_products_are_made_on_the_smallest_even_grid_without_aliases(lmax: int) -> None:
-    grid = QuadraticTransform(lmax, radius=1.0, dtype=torch.float64, device="cpu").grid
-    assert grid.shape == ((3 * lmax + 2) // 2, 3 * lmax + 1 + (3 * lmax + 1) % 2)

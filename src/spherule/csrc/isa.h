@@ -5,6 +5,7 @@
 #include "norm.h"
 #include "pointwise.h"
 #include "ring_spectra.h"
+#include "shallow_water.h"
 #include "spherule.h"
 
 #define SPHERULE_JOIN_(a, b) a##_##b
@@ -50,10 +51,15 @@ struct RingSpectraKernels {
     decltype(&spherule_unfold) unfold;
 };
 
+struct ShallowWaterKernels {
+    decltype(&spherule_shallow_water_quadratic) quadratic;
+};
+
 #define SPHERULE_KERNELS(isa)                                                                      \
     extern const AttentionKernels SPHERULE_JOIN(attention, isa);                                   \
     extern const DiscoKernels SPHERULE_JOIN(disco, isa);                                           \
     extern const LegendreKernels SPHERULE_JOIN(legendre, isa);                                     \
     extern const NormKernels SPHERULE_JOIN(norm, isa);                                             \
     extern const PointwiseKernels SPHERULE_JOIN(pointwise, isa);                                   \
-    extern const RingSpectraKernels SPHERULE_JOIN(ring_spectra, isa)
+    extern const RingSpectraKernels SPHERULE_JOIN(ring_spectra, isa);                              \
+    extern const ShallowWaterKernels SPHERULE_JOIN(shallow_water, isa)

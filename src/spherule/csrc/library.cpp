@@ -19,20 +19,21 @@ struct Kernels {
     const NormKernels &norm;
     const PointwiseKernels &pointwise;
     const RingSpectraKernels &ring_spectra;
+    const ShallowWaterKernels &shallow_water;
 };
 
 Kernels choose() {
 #ifdef SPHERULE_X86
     __builtin_cpu_init();
     if (__builtin_cpu_supports("x86-64-v4"))
-        return {"x86-64-v4", attention_v4, disco_v4,       legendre_v4,
-                norm_v4,     pointwise_v4, ring_spectra_v4};
+        return {"x86-64-v4", attention_v4, disco_v4,        legendre_v4,
+                norm_v4,     pointwise_v4, ring_spectra_v4, shallow_water_v4};
     if (__builtin_cpu_supports("x86-64-v3"))
-        return {"x86-64-v3", attention_v3, disco_v3,       legendre_v3,
-                norm_v3,     pointwise_v3, ring_spectra_v3};
+        return {"x86-64-v3", attention_v3, disco_v3,        legendre_v3,
+                norm_v3,     pointwise_v3, ring_spectra_v3, shallow_water_v3};
 #endif
-    return {"baseline",    attention_baseline, disco_baseline,       legendre_baseline,
-            norm_baseline, pointwise_baseline, ring_spectra_baseline};
+    return {"baseline",    attention_baseline, disco_baseline,        legendre_baseline,
+            norm_baseline, pointwise_baseline, ring_spectra_baseline, shallow_water_baseline};
 }
 
 const Kernels kernels = choose();
@@ -216,4 +217,10 @@ int spherule_fold(const spherule_ring_spectra *s, const void *orders) {
 int spherule_unfold(const spherule_ring_spectra *s, void *orders) {
     const int status = checked_table(*s);
     return status ? status : kernels.ring_spectra.unfold(s, orders);
+}
+
+int spherule_shallow_water_quadratic(const spherule_shallow_water *s, const void *spectra,
+                                     void *tendencies) {
+    return valid_sizes(*s) ? kernels.shallow_water.quadratic(s, spectra, tendencies)
+                           : SPHERULE_BAD_SIZES;
 }

@@ -4,6 +4,7 @@
 #include "legendre.h"
 #include "pointwise.h"
 #include "ring_spectra.h"
+#include "shallow_water.h"
 #include "spherule.h"
 
 namespace {
@@ -138,6 +139,15 @@ inline bool valid(const spherule_ring_spectra &s) {
             !countable(s.fields, s.stride[i], 1))
             return false;
     return true;
+}
+
+inline bool valid_sizes(const spherule_shallow_water &s) {
+    return within(1, s.lmax, WIDEST) && within(0, s.states, MOST) && within(1, s.pairs, WIDEST) &&
+           within(1, s.quarter, WIDEST) &&
+           countable(12 * (s.lmax + 64), s.lmax + 1, s.states + 64) &&
+           countable(16 * (s.lmax + 1), s.pairs + 64, s.lmax + 64) &&
+           countable(16 * (s.lmax + 1), s.pairs + 64, 64) && countable(32, s.quarter, 64) &&
+           within(SPHERULE_FLOAT32, s.dtype, SPHERULE_FLOAT64) && within(1, s.threads, THREADS);
 }
 
 }  // namespace

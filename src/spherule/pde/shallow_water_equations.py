@@ -8,14 +8,16 @@ With V the wind, Phi = g h the geopotential of the fluid's depth and Phi_s that 
 """
 
 import math
-from functools import partial
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor
 
+from spherule import ops
 from spherule.pde.integrators import Equation
+from spherule.pde.native_quadratic import NativeQuadratic, preferred
 from spherule.pde.planet import Planet
-from spherule.pde.transform import QuadraticTransform, pack
+from spherule.pde.transform import QuadraticTransform, pack, quadratic_grid, unpack
 
 
 class ShallowWaterEquations:
@@ -36,8 +38,7 @@ class ShallowWaterEquations:
         dtype: torch.dtype,
         device: torch.device | str,
     ) -> None:
-        self.planet = planet
-        self._transform = QuadraticTransform(lmax, radius=planet.radius, dtype=dtype, device=device)
+        self.lmax, self.planet = lmax, planet
         degree = torch.arange(lmax + 1, dtype=torch.float64)
         eigenvalue = degree * (degree + 1)
         self._minus_laplacian = (eigenvalue / planet.radius**2).to(device, dtype)
@@ -57,6 +58,15 @@ class ShallowWaterEquations:
         return Equation(partial(self.tendency, mean=mean), self.damping)
 
     def tendency(self, y: Tensor, mean: Tensor) -> Tensor:
+        geopotential, _, divergence = y.unbind(2)
+        head = geopotential if self._ground is None else geopotential + self._ground
+        tendency = self._native(y) if preferred(y) else self._quadratic(y)
+        tendency[:, :, 0].addcmul_(mean, divergence, value=-1)
+        tendency[:, :, 2].addcmul_(self._minus_laplacian, head)
+        return tendency
+
+    def _quadratic(self, y: Tensor) -> Tensor:
+        """What `NativeQuadratic` does, as products of torch's."""
         geopotential, vorticity, divergence = y.unbind(2)
         wind = self._transform.wind(vorticity, divergence)
         # Geopotential without its mean, and absolute vorticity.
@@ -66,15 +76,22 @@ class ShallowWaterEquations:
         inflow, stretching, spin = self._transform.tendencies(scalars, wind)
         east, north = wind.unbind(2)
         twice_kinetic = self._transform.coeffs(torch.addcmul(east * east, north, north)[:, :, None])
-        head = torch.add(geopotential, twice_kinetic[:, 0], alpha=0.5)
-        if self._ground is not None:
-            head = head + self._ground
-        tendencies = [
-            inflow - mean * divergence,
-            stretching,
-            spin + self._minus_laplacian * head,
-        ]
-        return torch.stack(tendencies, dim=2)
+        spin = torch.addcmul(spin, self._minus_laplacian, twice_kinetic[:, 0], value=0.5)
+        return torch.stack([inflow, stretching, spin], dim=2)
+
+    # The tables of either are the larger part of a solver: only those that are used are made.
+    @cached_property
+    def _transform(self) -> QuadraticTransform:
+        dtype, device = self._coriolis.dtype, self._coriolis.device
+        with torch.inference_mode(False):  # gradients may be wanted later
+            return QuadraticTransform(
+                self.lmax, radius=self.planet.radius, dtype=dtype, device=device
+            )
+
+    @cached_property
+    def _native(self) -> NativeQuadratic:
+        coriolis = self._coriolis[:, :, 0, 0]
+        return NativeQuadratic(self.lmax, radius=self.planet.radius, coriolis=coriolis)
 
     def energy(self, y: Tensor, mean: Tensor) -> Tensor:
         """The mean of Phi |V|^2 + (Phi - mean + Phi_s)^2 at mean depth, one number a state."""
@@ -93,7 +110,8 @@ class ShallowWaterEquations:
 
     def least_geopotential(self, y: Tensor, mean: Tensor) -> Tensor:
         """Of each state, anywhere on the sphere."""
-        return self._transform.scalars(y.detach()[:, :, 0]).amin((0, 1, 3)) + mean[:, 0]
+        geopotential = unpack(y.detach()[:, :, :1])
+        return ops.isht(geopotential, quadratic_grid(self.lmax)).amin((1, 2, 3)) + mean[:, 0]
 
 
 def _coriolis(lmax: int, planet: Planet, tilt: float) -> Tensor:

@@ -1,7 +1,8 @@
 """The transforms of a spectral model with quadratic terms: alias-free, and matrix products only.
 
 Fields of degree <= lmax have products of degree <= 2 lmax, whose coefficients up to lmax are exact
-when the grid integrates degree 3 lmax: (3 lmax + 2) // 2 Gauss rings of at least 3 lmax + 1 points.
+when the grid integrates degree 3 lmax: (3 lmax + 2) // 2 Gauss rings of at least 3 lmax + 1 points,
+an even number of rings and a multiple of four points.
 
 Longitudes go by dense matrices of cosines and sines: at these sizes that is as fast as an FFT, and
 the results land in the order in which the sums over degrees want them, so nothing is transposed:
@@ -25,13 +26,19 @@ from spherule.geometry.transforms import SCALAR, SHEAR, SLOPE
 from spherule.grids import Grid
 
 
+def quadratic_grid(lmax: int) -> Grid:
+    """Where products of two fields are made; no point lies on the meridian."""
+    nlat, nlon = (3 * lmax + 2) // 2, 3 * lmax + 1
+    return Grid.gauss(nlat + nlat % 2, nlon + -nlon % 4, offset=0.5)
+
+
 class QuadraticTransform:
     """Scalars and winds to points, and products of them back, on a sphere of this radius."""
 
     def __init__(
         self, lmax: int, *, radius: float, dtype: torch.dtype, device: torch.device | str
     ) -> None:
-        self.grid = Grid.gauss((3 * lmax + 2) // 2, 3 * lmax + 1 + (lmax + 1) % 2, offset=0.5)
+        self.grid = quadratic_grid(lmax)
         self.lmax = lmax
 
         def table(array: NDArray[np.float64]) -> Tensor:
