@@ -12,7 +12,7 @@ from torch import Tensor
 
 from spherule import Grid, Neighborhood, ops
 from spherule.nn import SphericalAttention
-from timing import compare, keep, milliseconds, set_up, sgemm
+from timing import beside_sgemm, compare, keep, quartiles, set_up, sgemm
 
 TABLE = [  # nlat, nlon, channels, heads, batch, repeats
     (64, 128, 128, 1, 1, 9),
@@ -25,8 +25,7 @@ TABLE = [  # nlat, nlon, channels, heads, batch, repeats
 
 def main() -> None:
     set_up()
-    rate = sgemm()
-    print(f"sgemm {rate:.0f} GF/s")
+    print(f"sgemm {sgemm():.0f} GF/s")
     print("\nneighborhood attention, cutoff of 7x7 cells, float32")
     for row in TABLE:
         local(*row)
@@ -181,24 +180,18 @@ def rate_row(name: str, grid: Grid, cutoff: float, channels: int, heads: int) ->
         return ops.neighborhood_attention(q, k, v, disk)
 
     with torch.no_grad():
-        once = statistics.median(times(forward))
-    taken = times(lambda: torch.autograd.grad(forward(), (q, k, v), seed))
-    both = statistics.median(taken)
-    rate = sgemm()
+        once = statistics.median(beside_sgemm(forward, 7)[0])
+    taken, rates = beside_sgemm(lambda: torch.autograd.grad(forward(), (q, k, v), seed), 9)
+    both, rate = statistics.median(taken), statistics.median(rates)
     work = int(disk.counts().sum()) * channels
-    shares = sorted(14e-6 * work / t / rate for t in taken)
-    keep("attention", f"{name}: share of sgemm", shares[1], shares[3], shares[5])
+    low, share, high = quartiles([14e-6 * work / t / r for t, r in zip(taken, rates, strict=True)])
+    keep("attention", f"{name}: share of sgemm", low, share, high)
     print(
         f"{name:36s} {work / channels / grid.size:5.1f} keys"
-        f"  forward {4e-6 * work / once:5.1f} GF/s"
-        f"  f+b {14e-6 * work / both:5.1f} GF/s ({14e-6 * work / both / rate:4.0%} of {rate:.0f})"
+        f"  forward {4e-6 * work / once:5.1f} GF/s  f+b {14e-6 * work / both:5.1f} GF/s"
+        f" ({share:4.0%}, {low:.0%} to {high:.0%}, of {rate:.0f})"
         f"  {1e9 * once / work:6.1f} ps  {1e9 * both / work:6.1f} ps"
     )
-
-
-def times(call) -> list[float]:
-    call()
-    return [milliseconds(call) for _ in range(7)]
 
 
 if __name__ == "__main__":

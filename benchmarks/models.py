@@ -11,7 +11,6 @@ import resource
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
@@ -19,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from spherule.allocator import keep_memory
-from timing import keep, set_up, sgemm
+from timing import beside_sgemm, keep, milliseconds, quartiles, set_up
 
 GRID = (128, 256)
 
@@ -147,30 +146,30 @@ def optimizer_of(side: str, model: nn.Module) -> Callable[[], None]:
     return lambda: adam.step(1e-3)
 
 
-def measure(side: str, case: Case) -> dict[str, float]:
+def measure(side: str, case: Case) -> dict:
     if side == "ours":
         keep_memory()  # as training and prediction do
     torch.set_num_threads(2)
     torch.manual_seed(0)
     model = (ours if side == "ours" else peers)(case)
     call = step(side, torch.compile(model) if case.compiled else model, case)
-    times = []
-    for _ in range(1 + (case.repeats if side == "ours" else THEIR_REPEATS)):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    first, *times = times
-    low, median, high = statistics.quantiles(times, n=4)
+    first = milliseconds(call)
+    times, rates = beside_sgemm(call, case.repeats if side == "ours" else THEIR_REPEATS)
+    low, median, high = quartiles(times)
     result = {"first": first, "low": low, "median": median, "high": high}
     result["megabytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     result["parameters"] = sum(p.numel() for p in model.parameters())
-    result["sgemm"] = sgemm()
+    result["sgemm"] = statistics.median(rates)
     if side == "ours" and case.kind == "transformer":
-        result["flops"] = case.batch * useful_flops(model, train=case.train)
+        flops = case.batch * useful_flops(model, train=case.train)
+        result["flops"] = flops
+        result["shares"] = quartiles(
+            [1e-6 * flops / t / r for t, r in zip(times, rates, strict=True)]
+        )
     return result
 
 
-def in_process(side: str, case: Case) -> dict[str, float]:
+def in_process(side: str, case: Case) -> dict:
     command = [sys.executable, __file__, "--measure", side, json.dumps(asdict(case))]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout)
@@ -178,25 +177,23 @@ def in_process(side: str, case: Case) -> dict[str, float]:
 
 def row(case: Case) -> None:
     mine = in_process("ours", case)
-    text = f"{case.name:46s} ours {1e3 * mine['median']:7.0f} ms"
-    text += f" ({1e3 * mine['low']:.0f} to {1e3 * mine['high']:.0f})"
+    text = f"{case.name:46s} ours {mine['median']:7.0f} ms"
+    text += f" ({mine['low']:.0f} to {mine['high']:.0f})"
     text += f" {mine['megabytes']:5.0f} MB"
     if "flops" in mine:
-        share = {q: 1e-9 * mine["flops"] / mine[q] / mine["sgemm"] for q in QUARTILES}
-        keep("models", f"{case.name}: share of sgemm", *(share[q] for q in QUARTILES))
-        text += f"  {1e-9 * mine['flops']:.0f} GF, {share['median']:.0%} of {mine['sgemm']:.0f}"
+        low, share, high = mine["shares"]
+        keep("models", f"{case.name}: share of sgemm", low, share, high)
+        text += f"  {1e-9 * mine['flops']:.0f} GF, {share:.0%} ({low:.0%} to {high:.0%})"
+        text += f" of {mine['sgemm']:.0f}"
     if case.peer:
         theirs = in_process("peer", case)
         low, high = theirs["low"] / mine["high"], theirs["high"] / mine["low"]
         ratio = theirs["median"] / mine["median"]
         keep("models", case.name, low, ratio, high)
-        text += f"  peer {1e3 * theirs['median']:7.0f} ms {theirs['megabytes']:5.0f} MB"
+        text += f"  peer {theirs['median']:7.0f} ms {theirs['megabytes']:5.0f} MB"
         text += f"  ratio {ratio:.2f} ({low:.2f} to {high:.2f})"
     keep("models", f"{case.name}: 1 / MB", *3 * [1 / mine["megabytes"]])
     print(text, flush=True)
-
-
-QUARTILES = ("high", "median", "low")  # of times: rates rise
 
 
 def main() -> None:

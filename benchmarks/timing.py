@@ -3,12 +3,13 @@
 Numbers are printed and kept in build/bench.json, which `compare.py` reads.
 """
 
+import itertools
 import json
 import platform
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
@@ -96,5 +97,22 @@ def sgemm() -> float:
     """GF/s of a large product, as many threads as are set."""
     a, b = torch.randn(1024, 1024), torch.randn(1024, 1024)
     a @ b
-    taken = [milliseconds(lambda: a @ b) for _ in range(9)]
+    taken = [milliseconds(lambda: a @ b) for _ in range(3)]
     return 2 * 1024**3 / statistics.median(taken) * 1e-6
+
+
+def beside_sgemm(call: Callable[[], object], repeats: int) -> tuple[list[float], list[float]]:
+    """Times of a call in milliseconds, and of each the rate of sgemm: the mean of those before and
+    after it, because a virtual machine's rate changes within seconds.
+    """
+    call()
+    times, rates = [], [sgemm()]
+    for _ in range(repeats):
+        times.append(_warm(call))
+        rates.append(sgemm())
+    return times, [(a + b) / 2 for a, b in itertools.pairwise(rates)]
+
+
+def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
+    low, median, high = statistics.quantiles(values, n=4)
+    return low, median, high
