@@ -3,7 +3,8 @@
     python results/rollouts.py runs/a runs/b ... --days 30 --out results/rollouts-small.json
 
 Of each day and variable: the error in deviations, the correlation with the truth (of what differs
-from the mean over the sphere), and the variance of model and truth. Spectra on some days. And what
+from the mean over the sphere), and the variance of model and truth, at its end and on average over
+its leads (waves make it swing within a day). Spectra on some days. And what
 the model makes of noise: the gain of each degree over one lead. Persistence stands beside them.
 """
 
@@ -45,14 +46,29 @@ def follow(run: Run, days: int, states: int) -> dict[str, object]:
     a_day = round(86400 / task.lead)
     start, *truth = first_samples(task.trajectories(days * a_day), states)
     result: dict[str, list] = {
-        key: [] for key in ("error", "persistence", "correlation", "model", "truth")
+        key: []
+        for key in (
+            "error",
+            "persistence",
+            "correlation",
+            "model",
+            "truth",
+            "model_day",
+            "truth_day",
+        )
     }
+    day_of: dict[str, list[Tensor]] = {"model_day": [], "truth_day": []}
     spectra = {}
     state = start
     for lead, target in enumerate(truth, 1):
         state = task.step(model, state)
+        day_of["model_day"].append(variance(state, grid).mean(0))
+        day_of["truth_day"].append(variance(target, grid).mean(0))
         if lead % a_day:
             continue
+        for key, leads in day_of.items():
+            result[key].append(torch.stack(leads).mean(0).tolist())
+            leads.clear()
         day = lead // a_day
         result["error"].append(variance(state - target, grid, mean=True).sqrt().mean(0).tolist())
         result["persistence"].append(

@@ -23,7 +23,17 @@ def by_room(run: Run, task) -> dict[str, np.ndarray]:
     for i in range(task.test_samples):
         batch = {name: torch.as_tensor(x)[None] for name, x in task.test[i].items()}
         rooms.append({name: x.item() for name, x in task.metrics(model, batch).items()})
+        if task.out_channels == 1:
+            rooms[-1]["seam"] = seam(model(batch["image"])).item()
     return {name: np.array([room[name] for room in rooms]) for name in rooms[0]}
+
+
+def seam(u: torch.Tensor) -> torch.Tensor:
+    """The step from the last column to the first, over the mean step between neighbors: 1 where
+    nothing is to be seen.
+    """
+    steps = (u - u.roll(1, -1)).abs().mean((0, 1, 2))
+    return steps[0] / steps[1:].mean()
 
 
 def difference(a: np.ndarray, b: np.ndarray) -> dict[str, float]:
