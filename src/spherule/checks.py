@@ -34,6 +34,7 @@ def arguments(function: Callable[Parameters, Value]) -> Callable[Parameters, Val
     names, empty = tuple(parameters), inspect.Parameter.empty
     hints = {n: p.annotation for n, p in parameters.items() if p.annotation is not empty}
     hints.pop("cls", None)  # of a class method
+    checkers = {name: _checker(hint) for name, hint in hints.items()}
 
     @functools.wraps(function)
     def checked(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Value:
@@ -41,13 +42,13 @@ def arguments(function: Callable[Parameters, Value]) -> Callable[Parameters, Val
         if not torch.compiler.is_compiling():
             # Not self; and names that it lacks Python itself refuses.
             args = tuple(  # type: ignore[assignment]
-                _annotated(name, value, hints[name]) if name in hints else value
+                checkers[name](name, value) if name in checkers else value
                 for name, value in itertools.zip_longest(names[: len(args)], args)
             )
             kwargs |= {  # type: ignore[assignment]
-                name: _annotated(name, value, hints[name])
+                name: checkers[name](name, value)
                 for name, value in kwargs.items()
-                if name in hints
+                if name in checkers
             }
         return function(*args, **kwargs)
 
@@ -130,78 +131,110 @@ def config(values: Any) -> None:
     hints = typing.get_type_hints(type(values))
     for field in dataclasses.fields(values):
         value = getattr(values, field.name)
-        checked = _annotated(field.name, value, hints[field.name])
+        checked = _checker(hints[field.name])(field.name, value)
         if checked is not value:
             object.__setattr__(values, field.name, checked)  # of a frozen one, too
 
 
-def _annotated(name: str, value: Any, hint: Any) -> Any:
-    """The value, in Python's own type where it is a number."""
+@functools.cache
+def _checker(hint: Any) -> Callable[[str, Any], Any]:
+    """For a hint, what gives a value that fits back, in Python's own type where it is a number.
+    Hints are read once, because arguments are checked at every call.
+    """
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is Literal:
-        choice(name, value, inner)
-    elif origin in (typing.Union, types.UnionType):
-        for kind in inner:
-            with contextlib.suppress(TypeError, ValueError):
-                return _annotated(name, value, kind)
-        rest = [kind for kind in inner if kind is not type(None)]
-        if len(rest) == 1:
-            _annotated(name, value, rest[0])
-        wanted = " or ".join(map(_words, inner))
-        raise TypeError(f"{name}={_shown(value)}: expected {wanted}, got {_kind(value)}")
-    elif origin is tuple:
-        if not isinstance(value, tuple):
-            raise TypeError(f"{name}={_shown(value)} must be a tuple, got {_kind(value)}")
-        kinds = [inner[0]] * len(value) if inner[-1:] == (...,) else inner
-        if len(kinds) != len(value):
-            shown = _shown(value)
-            raise ValueError(f"{name}={shown}: expected {len(kinds)} entries, got {len(value)}")
-        entries = tuple(
-            _annotated(f"{name}[{i}]", entry, kind)
-            for i, (entry, kind) in enumerate(zip(value, kinds, strict=True))
-        )
-        return value if all(map(operator.is_, entries, value)) else entries
-    elif hint is int:
-        whole = integer(name, value)
-        return value if isinstance(value, int) else whole
-    elif hint is float:
-        real = number(name, value)
-        return value if isinstance(value, int | float) else real
-    elif hint is bool or hint is str:
-        if not isinstance(value, hint):
-            wanted = _words(hint)
-            raise TypeError(f"{name}={_shown(value)} must be {wanted}, got {_kind(value)}")
-    elif not _is(value, hint):
-        raise TypeError(f"{name}: expected {_words(hint)}, got {_came(value)}")
-    elif origin is Sequence:
-        for i, entry in enumerate(value):
-            _annotated(f"{name}[{i}]", entry, inner[0])
-    return value
+        return lambda name, value: choice(name, value, inner)
+    if origin in (typing.Union, types.UnionType):
+        return lambda name, value: _one_of(name, value, inner)
+    if origin is tuple:
+        return lambda name, value: _entries(name, value, inner)
+    if hint is int:
+        return _plain_integer
+    if hint is float:
+        return _plain_number
+    fits = _test(hint)
+
+    def check(name: str, value: Any) -> Any:
+        if not fits(value):
+            if hint is bool or hint is str:
+                wanted = _words(hint)
+                raise TypeError(f"{name}={_shown(value)} must be {wanted}, got {_kind(value)}")
+            raise TypeError(f"{name}: expected {_words(hint)}, got {_came(value)}")
+        if origin is Sequence:
+            for i, entry in enumerate(value):
+                _checker(inner[0])(f"{name}[{i}]", entry)
+        return value
+
+    return check
 
 
-def _is(value: Any, hint: Any) -> bool:
+def _one_of(name: str, value: Any, kinds: tuple[Any, ...]) -> Any:
+    if value is None and type(None) in kinds:
+        return None
+    for kind in kinds:
+        with contextlib.suppress(TypeError, ValueError):
+            return _checker(kind)(name, value)
+    rest = [kind for kind in kinds if kind is not type(None)]
+    if len(rest) == 1:
+        _checker(rest[0])(name, value)  # says it better
+    wanted = " or ".join(map(_words, kinds))
+    raise TypeError(f"{name}={_shown(value)}: expected {wanted}, got {_kind(value)}")
+
+
+def _entries(name: str, value: Any, kinds: tuple[Any, ...]) -> Any:
+    if not isinstance(value, tuple):
+        raise TypeError(f"{name}={_shown(value)} must be a tuple, got {_kind(value)}")
+    if kinds[-1:] == (...,):
+        kinds = kinds[:1] * len(value)
+    if len(kinds) != len(value):
+        shown = _shown(value)
+        raise ValueError(f"{name}={shown}: expected {len(kinds)} entries, got {len(value)}")
+    entries = tuple(
+        _checker(kind)(f"{name}[{i}]", entry)
+        for i, (entry, kind) in enumerate(zip(value, kinds, strict=True))
+    )
+    return value if all(map(operator.is_, entries, value)) else entries
+
+
+def _plain_integer(name: str, value: Any) -> Any:
+    whole = integer(name, value)
+    return value if isinstance(value, int) else whole
+
+
+def _plain_number(name: str, value: Any) -> Any:
+    real = number(name, value)
+    return value if isinstance(value, int | float) else real
+
+
+def _test(hint: Any) -> Callable[[Any], bool]:
     """Whether a value is of a class, of a collection, of a tensor with such entries. What cannot be
     asked, such as a type variable, is granted.
     """
     kind = typing.get_origin(hint) or hint
     if hasattr(hint, "array_type"):  # jaxtyping's: dtypes, or a mark that every one will do
-        known = isinstance(hint.dtypes, list | tuple)
-        return _is(value, hint.array_type) and (
-            not known or str(value.dtype).removeprefix("torch.") in hint.dtypes
-        )
+        is_array, known = _test(hint.array_type), hint.dtypes
+
+        @functools.cache
+        def entries(dtype: Any) -> bool:
+            every = not isinstance(known, list | tuple)
+            return every or str(dtype).removeprefix("torch.") in known
+
+        return lambda value: is_array(value) and entries(value.dtype)
     if kind is Callable:
-        return callable(value)
+        return callable
+    protocol = getattr(kind, "_is_protocol", False)
     if not isinstance(kind, type) or (
-        getattr(kind, "_is_protocol", False) and not getattr(kind, "_is_runtime_protocol", False)
+        protocol and not getattr(kind, "_is_runtime_protocol", False)
     ):
-        return True
+        return lambda value: True
     if issubclass(kind, torch.Tensor):
-        return isinstance(value, kind) and dense(value)
+        return lambda value: isinstance(value, kind) and dense(value)
     # A class is no object of itself, though it has all that a protocol asks for; a text is no
     # sequence of anything but texts, and nothing that a protocol describes.
-    numbered = issubclass(kind, Sequence) or getattr(kind, "_is_protocol", False)
-    text = isinstance(value, str | bytes) and numbered and kind is not str
-    return isinstance(value, kind) and not isinstance(value, type) and not text
+    others = (
+        (type, str, bytes) if (issubclass(kind, Sequence) or protocol) and kind is not str else type
+    )
+    return lambda value: isinstance(value, kind) and not isinstance(value, others)
 
 
 _TENSORS = {

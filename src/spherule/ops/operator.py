@@ -1,13 +1,18 @@
 """Operators of torch's: what compiled and exported programs call by name.
 
 As `torch.library.custom_op`, less its import of the compiler at the first call, which takes
-seconds and 150 MB of everybody who compiles nothing.
+seconds and 150 MB of everybody who compiles nothing; and less torch's dispatcher where nobody but
+autograd has anything to say, which goes from Python to C++ and back twice and takes as long as a
+small field.
 """
 
+import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import torch
+from torch import Tensor
+from torch.nn import Parameter
 
 _NAMESPACE = "spherule"
 _library = torch.library.Library(_NAMESPACE, "FRAGMENT")
@@ -23,10 +28,22 @@ class Operator:
         _library.define(name + schema, tags=(torch.Tag.pt2_compliant_tag,))
         _library.impl(name, function, "CompositeExplicitAutograd")
         self.overload = getattr(getattr(torch.ops, _NAMESPACE), name).default
+        self.function = function
         self.__doc__ = function.__doc__
+        self._count = len(inspect.signature(function).parameters)
+        self._defaults = function.__defaults__ or ()
+        self._gives_list = str(self.overload._schema.returns[0].type) == "List[Tensor]"
+        self._recorded: type[torch.autograd.Function] | None = None
 
     def __call__(self, *inputs: Any) -> Any:
-        return self.overload(*inputs)
+        if _somebody_listens() or not all(map(_plain, inputs)):
+            return self.overload(*inputs)
+        if missing := self._count - len(inputs):
+            inputs += self._defaults[-missing:]
+        if self._recorded and torch.is_grad_enabled() and any(map(_requires_grad, inputs)):
+            output = self._recorded.apply(*inputs)
+            return list(output) if self._gives_list else output
+        return self._below_autograd(inputs)
 
     def register_fake(self, function: _Function) -> _Function:
         """Shapes and dtypes of what comes out, without values."""
@@ -38,8 +55,51 @@ class Operator:
         torch.library.register_autograd(
             self.name, backward, setup_context=setup_context, lib=_library
         )
+        # torch's Function looks for tensors in no list: none may come in, and what comes out as
+        # one is a tuple to it.
+        assert "Tensor[]" not in str(self.overload._schema).partition("->")[0]
+
+        def forward(ctx: Any, *inputs: Any) -> Any:
+            output = self._below_autograd(inputs)
+            setup_context(ctx, inputs, output)
+            return tuple(output) if self._gives_list else output
+
+        def backward_of_all(ctx: Any, *gradients: Any) -> Any:
+            return backward(ctx, [*gradients]) if self._gives_list else backward(ctx, *gradients)
+
+        parts = {"forward": staticmethod(forward), "backward": staticmethod(backward_of_all)}
+        self._recorded = type(self.name, (torch.autograd.Function,), parts)
+
+    def _below_autograd(self, inputs: tuple[Any, ...]) -> Any:
+        with torch._C._AutoDispatchBelowAutograd():
+            return self.function(*inputs)
 
 
 def operator(name: str, schema: str | None = None) -> Callable[[Callable[..., Any]], Operator]:
     """Register a function as `spherule::name`; what is annotated gives the schema."""
     return lambda function: Operator(name, function, schema)
+
+
+def _somebody_listens() -> bool:
+    """Whether the dispatcher has others to ask: a compiler, a tracer, a functional transform, a
+    mode, a profiler.
+    """
+    return (
+        torch.compiler.is_compiling()
+        or torch._C._are_functorch_transforms_active()
+        or torch._C._len_torch_dispatch_stack() > 0
+        or torch._C._len_torch_function_stack() > 0
+        or torch._C._get_tracing_state() is not None
+        or torch.autograd._profiler_enabled()
+    )
+
+
+def _plain(x: Any) -> bool:
+    """Whether an input is no tensor, or one with values and of torch's own classes."""
+    if isinstance(x, list):
+        return all(map(_plain, x))
+    return not isinstance(x, Tensor) or (type(x) in (Tensor, Parameter) and not x.is_meta)
+
+
+def _requires_grad(x: Any) -> bool:
+    return isinstance(x, Tensor) and x.requires_grad
