@@ -30,8 +30,9 @@ class Operator:
         self.overload = getattr(getattr(torch.ops, _NAMESPACE), name).default
         self.function = function
         self.__doc__ = function.__doc__
-        self._count = len(inspect.signature(function).parameters)
-        self._defaults = function.__defaults__ or ()
+        parameters = inspect.signature(function).parameters.values()
+        self._count = len(parameters)
+        self._defaults = tuple(p.default for p in parameters if p.default is not p.empty)
         self._gives_list = str(self.overload._schema.returns[0].type) == "List[Tensor]"
         self._recorded: type[torch.autograd.Function] | None = None
 
