@@ -31,7 +31,7 @@ def stores(tmp_path_factory) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize(("kind", "grid"), [("era5", "clenshaw_curtis:13x24"), ("cells", "O6")])
-def test_the_grid_is_recognised_and_values_lie_at_their_places(stores, kind: str, grid) -> None:
+def test_the_grid_is_recognized_and_values_lie_at_their_places(stores, kind: str, grid) -> None:
     data = ForecastDataset(stores[kind], ["z"], lead="1h")
     assert data.grid.name == grid
     # The file holds a field that is known at every place: x + 2 y + 3 z at time 0.
@@ -87,7 +87,7 @@ def test_missing_values_are_refused_by_name_time_and_count_or_kept(tmp_path: Pat
     assert all(np.isfinite(kept.statistics.std))
 
 
-def test_static_fields_are_standardised(stores) -> None:
+def test_static_fields_are_standardized(stores) -> None:
     data = ForecastDataset(stores["cells"], ["z"], static=["orography"], lead="1h")
     weights = torch.tensor(data.grid.weights / data.grid.weights.sum(), dtype=torch.float32)
     assert data.static.shape == (1, *data.grid.shape)

@@ -100,7 +100,7 @@ def test_xarray_opens_it_with_names_units_and_coordinates(stored: Path) -> None:
         np.testing.assert_array_equal(ds.rgb[4], Noise(9)[4].rgb)
 
 
-def test_samples_come_back_standardised_with_invalid_depth_marked(stored: Path) -> None:
+def test_samples_come_back_standardized_with_invalid_depth_marked(stored: Path) -> None:
     data = PanoramaDataset(stored, split="all")
     assert (len(data), data.grid, data.classes) == (9, GRID, CLASSES)
     sample, panorama = data[-1], Noise(9)[8]

@@ -82,7 +82,7 @@ def test_config_changes_what_is_made() -> None:
     assert SMALL.resolved()["mean_depth"] == 1e4
 
 
-def test_inputs_are_normalised_and_come_back() -> None:
+def test_inputs_are_normalized_and_come_back() -> None:
     data = ShallowWaterDataset(SMALL, seed=3)
     inputs = torch.stack([data[i][0] for i in range(64)])
     weights = torch.tensor(data.grid.weights / data.grid.weights.sum()).float()

@@ -30,7 +30,7 @@ def test_two_rows_are_enough_to_tell_which_is_north(flip: bool) -> None:
     half=st.booleans(),
     float32=st.booleans(),
 )
-def test_axes_are_recognised_whatever_their_order(
+def test_axes_are_recognized_whatever_their_order(
     family, nlat, nlon, flip, roll, west, half, float32
 ) -> None:
     grid = Grid.from_name(f"{family}:{nlat}x{nlon}" + ("@0.5" if half else ""))
@@ -54,7 +54,7 @@ def test_axes_are_recognised_whatever_their_order(
 
 
 @pytest.mark.parametrize("name", [name for name in SMALL_GRIDS if "@0.25" not in name])
-def test_points_are_recognised_in_any_order(name: str) -> None:
+def test_points_are_recognized_in_any_order(name: str) -> None:
     grid = Grid.from_name(name)
     order = np.random.default_rng(0).permutation(grid.size)
     lat = (90 - np.degrees(grid.point_theta))[order].astype(np.float32)
@@ -72,7 +72,7 @@ def test_points_are_recognised_in_any_order(name: str) -> None:
     assert np.array_equal(match.from_grid(match.to_grid(theirs)), theirs)
 
 
-def test_nested_healpix_is_recognised() -> None:
+def test_nested_healpix_is_recognized() -> None:
     grid, order = Grid.healpix(4), healpix.nest_to_ring(4)
     match = Grid.match(90 - np.degrees(grid.point_theta[order]), np.degrees(grid.point_phi[order]))
     assert match.grid == grid
@@ -122,7 +122,7 @@ def test_rows_that_leave_out_more_than_a_step_at_a_pole_do_not_cover_the_sphere(
         assert not own_rings.cover_the_sphere(-rows[::-1])
 
 
-def test_reduced_rings_of_any_family_are_recognised_from_their_points() -> None:
+def test_reduced_rings_of_any_family_are_recognized_from_their_points() -> None:
     lat = np.linspace(87.5, -87.5, 36)
     nphi = np.maximum(np.rint(72 * np.cos(np.radians(lat))).astype(int), 4)
     lats = np.repeat(lat, nphi)

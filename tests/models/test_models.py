@@ -139,7 +139,7 @@ def test_an_identity_skip_adds_the_first_channels_of_the_input() -> None:
 
 
 @pytest.mark.parametrize("name", PLANAR)
-def test_planar_models_upsample_on_the_plane_and_normalise_as_their_twins(name: str) -> None:
+def test_planar_models_upsample_on_the_plane_and_normalize_as_their_twins(name: str) -> None:
     model = small(name)
     upsamples = model.upsamples if "segformer" in name else [model.upsample]
     for upsample in upsamples:

@@ -47,7 +47,7 @@ def test_norms_are_differentiable_and_keep_their_place() -> None:
         assert sorted(norm.state_dict()) == ["bias", "weight"]
 
 
-def test_channel_norm_normalises_each_point() -> None:
+def test_channel_norm_normalizes_each_point() -> None:
     y = nn.ChannelNorm(6)(torch.randn(2, 6, 4, 8))
     torch.testing.assert_close(y.mean(1), torch.zeros(2, 4, 8), rtol=0, atol=1e-5)
 

@@ -68,7 +68,7 @@ def test_a_mask_hides_what_is_under_it_from_value_and_gradient(loss, name: str) 
 
 
 @pytest.mark.parametrize("loss", [l1, squared_l2, l2])
-def test_weights_are_renormalised_over_the_mask(loss) -> None:
+def test_weights_are_renormalized_over_the_mask(loss) -> None:
     u, v = fields(GRID)
     mask = torch.zeros(GRID.shape, dtype=torch.bool)
     mask[2:5, 3:9] = True

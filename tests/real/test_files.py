@@ -34,7 +34,7 @@ GLOBAL = {
 
 
 @pytest.mark.parametrize("which", GLOBAL)
-def test_global_files_are_recognised_and_values_stay_where_they_are(which: str, real) -> None:
+def test_global_files_are_recognized_and_values_stay_where_they_are(which: str, real) -> None:
     package, name, variable, grid, units = GLOBAL[which]
     data = open_fields(real(package, name))
     chosen = choose(data, [variable], name)[variable]

@@ -71,14 +71,14 @@ def _apply(adjoint, ctx, gradient: Tensor, *degree: int) -> Tensor:  # type: ign
     return adjoint(gradient.contiguous(), ctx.grid, *degree)
 
 
-for _analyse, _synthesize in ((sht_operator, sht_adjoint), (isht_adjoint, isht_operator)):
-    _analyse.register_fake(_fake_coeffs)
+for _analyze, _synthesize in ((sht_operator, sht_adjoint), (isht_adjoint, isht_operator)):
+    _analyze.register_fake(_fake_coeffs)
     _synthesize.register_fake(_fake_field)
-    _analyse.register_autograd(
+    _analyze.register_autograd(
         lambda ctx, g, adjoint=_synthesize: (_apply(adjoint, ctx, g), None, None),
         setup_context=_keep,
     )
     _synthesize.register_autograd(
-        lambda ctx, g, adjoint=_analyse: (_apply(adjoint, ctx, g, ctx.lmax), None),
+        lambda ctx, g, adjoint=_analyze: (_apply(adjoint, ctx, g, ctx.lmax), None),
         setup_context=_keep,
     )

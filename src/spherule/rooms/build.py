@@ -25,7 +25,7 @@ ACCENTS = ("7f9a8c", "a8563e", "4f6f8f", "c79a4b", "6e7f5a", "8c6a7a")
 BOARDS = (("b98a5a", "94683c"), ("c9a57a", "a88357"), ("7d5636", "5a3b22"), ("d6bf9c", "b89c74"))
 CARPETS = (("5d6670", "7d8791"), ("6b5e50", "8f8070"), ("3f5563", "6a7f8a"), ("70757a", "989ca0"),
            ("59434a", "7a6068"), ("7b7a6c", "9a998a"))  # fmt: skip
-TILE_COLOURS = (
+TILE_COLORS = (
     ("d6d2c8", "9d998f"),
     ("b9b4aa", "8a867d"),
     ("8f8b84", "63605b"),
@@ -108,7 +108,7 @@ def _floor(plan: Plan, kind: Kind) -> int:
         a, b = CARPETS[rng.integers(len(CARPETS))]
         return w.material(CARPET, linear(a), linear(b), (0.5 if rng.random() < 0.5 else 0.0, 0.0))
     if choice == "tiles":
-        a, b = TILE_COLOURS[rng.integers(len(TILE_COLOURS))]
+        a, b = TILE_COLORS[rng.integers(len(TILE_COLORS))]
         return w.material(TILES, linear(a), linear(b), (float(rng.choice([0.3, 0.45, 0.6])), 0.0))
     return w.material(CONCRETE, linear("8f8d88"))
 

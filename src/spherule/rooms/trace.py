@@ -80,7 +80,7 @@ def _trace(scene: Scene, directions: NDArray[np.float64]) -> Hits:
 
 
 def bounds(pieces: Sequence[Piece]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Centres (k, 3) and radii of spheres around pieces."""
+    """Centers (k, 3) and radii of spheres around pieces."""
     return (
         np.stack([piece.bound_center for piece in pieces]),
         np.array([piece.bound_radius for piece in pieces]),

@@ -162,7 +162,7 @@ class Trainer:
                 self._seed(part)
             piece = to_device(split(batch, part, parts), self.device)
             last = part == parts - 1
-            with _synchronised(self.parallel, last), self._precision():
+            with _synchronized(self.parallel, last), self._precision():
                 value = self.task.loss(self.parallel, piece).mean() / parts
             # Gradients are averaged over all ranks, but add up over those that share a sample.
             (value * self.domain).backward()
@@ -297,7 +297,7 @@ class Trainer:
 
 
 @contextmanager
-def _synchronised(model: torch.nn.Module, yes: bool) -> Iterator[None]:
+def _synchronized(model: torch.nn.Module, yes: bool) -> Iterator[None]:
     """Gradients are averaged over ranks in the last part of an accumulated step only."""
     if yes or not isinstance(model, DistributedDataParallel):
         yield

@@ -54,7 +54,7 @@ def with_log_weights(
     # A power of two, so that it is exact in 16 bits: the nearest to 1 / scale.
     unit = 2.0 ** round(-math.log2(abs(scale)))
     low, high = torch.aminmax(log_w)
-    # Centred, so that the numbers are small and their digits fine.
+    # Centered, so that the numbers are small and their digits fine.
     rest = (log_w - (low + high) / 2) / (scale * unit)
     parts = []
     for _ in range(_PARTS):
