@@ -14,15 +14,16 @@ import torch
 from spherule.data.field_files import open_fields
 from spherule.data.layout import Layout
 from spherule.models import LinearConfig, TransformerConfig, build
+from spherule.models.least_squares import fit_zonal
 from spherule.report.rollout import draw_rollout
 from spherule.runs import Run, evaluate, evaluated, predict, roll_out, train
-from spherule.tasks import ForecastConfig
+from spherule.tasks import ForecastConfig, fields
 from spherule.tasks.field_prediction import BATCH, _pieces
 from spherule.tasks.fields import FieldTask
 from spherule.tasks.shallow_water import ShallowWaterTask
 from spherule.train import RunConfig, TrainingConfig
 from tests.fields import era5_like
-from tests.tiny import losses, silent
+from tests.tiny import losses, silent, tiny
 
 xr = pytest.importorskip("xarray")
 pytest.importorskip("zarr", reason="Zarr 3 needs Python 3.11")
@@ -334,8 +335,24 @@ def test_each_variable_counts_where_it_is_known(tmp_path: Path) -> None:
     assert found["loss"][6] == 0
     torch.testing.assert_close(task.loss(model, batch), found["loss"])
     # A fit must not learn that what is not there became the mean.
-    wanted = list(task.fitting_batches(task.samples))
-    assert torch.equal(wanted[4][1], torch.where(target[4:5].isfinite(), target[4:5], wanted[4][0]))
+    state, wanted = map(torch.cat, zip(*task.fitting_batches(task.samples), strict=True))
+    assert torch.equal(wanted[4], torch.where(target[4].isfinite(), target[4], state[4]))
+
+
+def test_a_fit_does_not_depend_on_how_many_samples_it_sees_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    task = tiny().task.open(0, tmp_path, log=silent)
+    maps = []
+    for values, batches in ((1, 50), (7 * task.in_channels * task.grid.size, 8), (2**20, 1)):
+        monkeypatch.setattr(fields, "FITTED", values)
+        samples = list(task.fitting_batches(50))
+        assert len(samples) == batches
+        assert sum(len(state) for state, _ in samples) == 50
+        maps.append(fit_zonal(samples, task.grid, 4, reach=1).weight)
+    # Where the data say little, rounding says more.
+    torch.testing.assert_close(maps[1], maps[0], rtol=1e-4, atol=1e-7)
+    torch.testing.assert_close(maps[2], maps[0], rtol=1e-4, atol=1e-7)
 
 
 def test_a_rollout_says_nothing_about_what_is_missing(tmp_path: Path) -> None:
