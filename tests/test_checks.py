@@ -151,3 +151,15 @@ def test_arguments_are_what_their_annotations_say(arguments: dict, words: str) -
     assert scaled(**right).tolist() == [2, 2]
     with pytest.raises(TypeError, match=words):
         scaled(**(right | arguments))
+
+
+def test_unions_are_tried_in_their_own_order() -> None:
+    @checks.arguments
+    def whole_first(x: int | float) -> object:
+        return x
+
+    @checks.arguments
+    def real_first(x: float | int) -> object:
+        return x
+
+    assert [type(f(np.int8(3))) for f in (whole_first, real_first)] == [int, float]

@@ -136,23 +136,26 @@ def config(values: Any) -> None:
             object.__setattr__(values, field.name, checked)  # of a frozen one, too
 
 
-@functools.cache
 def _checker(hint: Any) -> Callable[[str, Any], Any]:
     """For a hint, what gives a value that fits back, in Python's own type where it is a number.
-    Hints are read once, because arguments are checked at every call.
+    A hint is read once, because arguments are checked at every call; but not kept for others like
+    it, since unions are equal whatever the order in which they are tried.
     """
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is Literal:
         return lambda name, value: choice(name, value, inner)
     if origin in (typing.Union, types.UnionType):
-        return lambda name, value: _one_of(name, value, inner)
+        options = [(kind, _checker(kind)) for kind in inner]
+        return lambda name, value: _one_of(name, value, options)
     if origin is tuple:
-        return lambda name, value: _entries(name, value, inner)
+        kinds = [... if kind is ... else _checker(kind) for kind in inner]
+        return lambda name, value: _entries(name, value, kinds)
     if hint is int:
         return _plain_integer
     if hint is float:
         return _plain_number
     fits = _test(hint)
+    entry_checker = _checker(inner[0]) if origin is Sequence else None
 
     def check(name: str, value: Any) -> Any:
         if not fits(value):
@@ -160,38 +163,40 @@ def _checker(hint: Any) -> Callable[[str, Any], Any]:
                 wanted = _words(hint)
                 raise TypeError(f"{name}={_shown(value)} must be {wanted}, got {_kind(value)}")
             raise TypeError(f"{name}: expected {_words(hint)}, got {_came(value)}")
-        if origin is Sequence:
+        if entry_checker:
             for i, entry in enumerate(value):
-                _checker(inner[0])(f"{name}[{i}]", entry)
+                entry_checker(f"{name}[{i}]", entry)
         return value
 
     return check
 
 
-def _one_of(name: str, value: Any, kinds: tuple[Any, ...]) -> Any:
-    if value is None and type(None) in kinds:
+def _one_of(name: str, value: Any, options: list[tuple[Any, Callable[[str, Any], Any]]]) -> Any:
+    """`options`: kinds, and their checkers."""
+    if value is None and any(kind is type(None) for kind, _ in options):
         return None
-    for kind in kinds:
+    for _, check in options:
         with contextlib.suppress(TypeError, ValueError):
-            return _checker(kind)(name, value)
-    rest = [kind for kind in kinds if kind is not type(None)]
+            return check(name, value)
+    rest = [check for kind, check in options if kind is not type(None)]
     if len(rest) == 1:
-        _checker(rest[0])(name, value)  # says it better
-    wanted = " or ".join(map(_words, kinds))
+        rest[0](name, value)  # says it better
+    wanted = " or ".join(_words(kind) for kind, _ in options)
     raise TypeError(f"{name}={_shown(value)}: expected {wanted}, got {_kind(value)}")
 
 
-def _entries(name: str, value: Any, kinds: tuple[Any, ...]) -> Any:
+def _entries(name: str, value: Any, kinds: list[Any]) -> Any:
+    """`kinds`: a checker for each entry, or one and an ellipsis."""
     if not isinstance(value, tuple):
         raise TypeError(f"{name}={_shown(value)} must be a tuple, got {_kind(value)}")
-    if kinds[-1:] == (...,):
+    if kinds[-1:] == [...]:
         kinds = kinds[:1] * len(value)
     if len(kinds) != len(value):
         shown = _shown(value)
         raise ValueError(f"{name}={shown}: expected {len(kinds)} entries, got {len(value)}")
     entries = tuple(
-        _checker(kind)(f"{name}[{i}]", entry)
-        for i, (entry, kind) in enumerate(zip(value, kinds, strict=True))
+        check(f"{name}[{i}]", entry)
+        for i, (entry, check) in enumerate(zip(value, kinds, strict=True))
     )
     return value if all(map(operator.is_, entries, value)) else entries
 
