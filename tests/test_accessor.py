@@ -58,3 +58,11 @@ def test_pictures_are_drawn(data, tmp_path: Path) -> None:
     assert data.z.spherule.globe(tmp_path / "z.html").stat().st_size > 10_000
     with pytest.raises(ValueError, match="expected one field"):
         data.z.spherule.plot()
+
+
+def test_the_users_own_matplotlib_stays_as_it_was(data) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    with matplotlib.rc_context({"backend": "svg"}):
+        before = dict(matplotlib.rcParams)
+        data.z.isel(time=0).spherule.plot(pixels=60)
+        assert dict(matplotlib.rcParams) == before

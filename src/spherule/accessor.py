@@ -72,12 +72,12 @@ class SphereAccessor:
         """
         from spherule.report.figures import fitting_colors
         from spherule.report.maps import draw_map
-        from spherule.report.style import pyplot
 
         u = self._fields()
         if u.shape != self.grid.shape:
             raise ValueError(f"plot: expected one field, got dimensions {self._array.dims}")
-        ax = pyplot().figure().add_subplot() if ax is None else ax
+        if ax is None:
+            ax = require("matplotlib.pyplot", "a map").figure().add_subplot()
         low, high, colors = fitting_colors(u)
         drawn = draw_map(
             ax, u, self.grid, **{"limits": (low, high), "cmap": colors, "earth": True, **options}

@@ -62,6 +62,21 @@ def test_targets_lie_a_lead_later_and_gaps_are_left_out(tmp_path: Path) -> None:
         assert np.allclose(state[0], wanted, rtol=1e-5)
 
 
+@pytest.mark.parametrize("lead", ["1h", "2h", "3step", "5h"])
+def test_how_far_samples_can_be_followed_is_the_most_that_can_be_asked_for(
+    lead: str, tmp_path: Path
+) -> None:
+    data = era5_like("era5", times=24).isel(time=[*range(7), *range(9, 20), *range(21, 24)])
+    data.to_netcdf(tmp_path / "gap.nc", engine="h5netcdf")
+    for part in ((0.0, 1.0), (0.2, 0.7), (0.6, 1.0), (0.95, 1.0)):
+        whole = ForecastDataset(tmp_path / "gap.nc", ["z"], lead=lead)
+        longest = whole.longest(part)
+        if longest:
+            ForecastDataset(tmp_path / "gap.nc", ["z"], lead=lead, leads=longest, part=part)
+        with pytest.raises(ValueError, match="in a row"):
+            ForecastDataset(tmp_path / "gap.nc", ["z"], lead=lead, leads=longest + 1, part=part)
+
+
 def test_statistics_are_those_of_the_part_by_area(stores) -> None:
     data = ForecastDataset(stores["era5"], ["z", "t"], lead="1h", part=(0.0, 0.5))
     weights = torch.tensor(data.grid.weights / data.grid.weights.sum())

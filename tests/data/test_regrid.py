@@ -8,6 +8,7 @@ import pytest
 
 from spherule.cli import main
 from spherule.data.field_files import open_fields
+from spherule.data.field_writer import FieldWriter
 from spherule.data.layout import Layout
 from spherule.data.regrid import regrid
 from spherule.grids import Grid
@@ -64,3 +65,23 @@ def test_the_command_writes_the_file(
     main()
     assert "Grid(H4" in capsys.readouterr().out
     assert open_fields(out).z.dims == ("time", "cell")
+
+
+@pytest.mark.parametrize("when", ["begin", "end"])
+def test_nothing_is_left_of_a_file_that_could_not_be_written(when, tmp_path: Path) -> None:
+    data = era5_like("era5", times=2)
+    if when == "begin":
+        data["z"].attrs["about"] = {"no": "attribute of HDF5's"}
+        with pytest.raises(Exception, match=r"about|dtype|Object"):
+            regrid(data, tmp_path / "out.nc", Grid.gauss(8, 16))
+    else:
+        writer = FieldWriter(tmp_path / "out.nc", data, ("latitude", "longitude"))
+        with pytest.raises(OSError, match="full"), writer:  # noqa: PT012
+            close = writer._close
+
+            def fail() -> None:
+                close()
+                raise OSError("the disk is full")
+
+            writer._close = fail
+    assert not list(tmp_path.iterdir())

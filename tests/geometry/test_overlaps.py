@@ -76,3 +76,20 @@ def test_error_falls_with_the_resolution() -> None:
                              mode="conservative")  # fmt: skip
         errors.append(float((moved - torch.tensor(there.xyz.T)).abs().mean()))
     assert errors[0] > 1.7 * errors[1] > 1.7**2 * errors[2]
+
+
+def test_rings_that_cover_a_part_of_the_sphere_are_refused() -> None:
+    grid = Grid.gauss(8, 16)
+    stack = Grid.from_rings(
+        grid.theta[2:6], grid.nphi[2:6], grid.phi0[2:6], grid.ring_weights[2:6], partial=True
+    )
+    for part in (stack, grid.part(2, 6)):
+        assert not part.covers_sphere
+        for pair in ((part, grid), (grid, part)):
+            with pytest.raises(ValueError, match=r"leaves out a part .* take bilinear"):
+                overlap_entries(*pair)
+
+
+@pytest.mark.parametrize("name", [*SMALL_GRIDS, "equiangular:3x4", "gauss:1x1"])
+def test_families_cover_the_sphere(name: str) -> None:
+    assert Grid.from_name(name).covers_sphere

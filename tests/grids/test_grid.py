@@ -8,6 +8,8 @@ import sys
 import healpy
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spherule import Grid
 from spherule.grids.serial import grid_from_json, grid_to_json
@@ -74,6 +76,12 @@ def test_name_round_trips(name: str) -> None:
     grid = Grid.from_name(name)
     assert grid.name == name
     assert name in repr(grid)
+    assert Grid.from_name(grid.name) == grid
+
+
+@given(st.floats(0, 1, exclude_max=True))
+def test_names_know_offsets_to_the_last_bit(offset: float) -> None:
+    grid = Grid.gauss(2, 3, offset=offset)
     assert Grid.from_name(grid.name) == grid
 
 
@@ -181,6 +189,11 @@ def test_weights_that_are_not_the_spheres_areas_are_refused_unless_the_rings_are
         part = Grid.from_rings(*rings, partial=True)
         assert pickle.loads(pickle.dumps(part)) == part
         assert grid_from_json(json.loads(json.dumps(grid_to_json(part)))) == part
+        rows = part.part(2, 5)
+        back = grid_from_json(json.loads(json.dumps(grid_to_json(rows))))
+        assert back == rows
+        assert back.shape == rows.shape == (3, 16)
+        assert back.whole == part
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,19 @@ def test_resample_layer_is_the_op() -> None:
     assert layer(x.bfloat16()).dtype == torch.bfloat16
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_tables_keep_their_precision_in_modules_of_fewer_bits(dtype: torch.dtype) -> None:
+    source, target = Grid.octahedral(4), Grid.gauss(6, 12)
+    x = torch.randn(2, 3, source.size).to(dtype)
+    resample, norm = nn.Resample(source, target), nn.SphericalInstanceNorm(3, source)
+    exact = resample(x.float()), norm(x.float())
+    for layer, wanted in zip((resample.to(dtype), norm.to(dtype)), exact, strict=True):
+        found = layer(x)
+        assert found.dtype == dtype
+        rounding = torch.finfo(dtype).eps if dtype.itemsize == 2 else 1e-6
+        assert (found.float() - wanted).abs().max() < rounding * wanted.abs().max()
+
+
 def test_planar_upsampling_stops_at_the_borders() -> None:
     coarse, fine = Grid.gauss(4, 8), Grid.gauss(8, 16)
     layer = nn.PlanarResample(coarse, fine)

@@ -273,3 +273,11 @@ def test_bad_input_is_named(unchecked) -> None:
     with pytest.raises(ValueError, match=r"logits .* and labels"):
         cross_entropy(u, labels[:2], GRID)
     assert set(objectives.__all__) >= {loss.__name__ for loss in REGRESSION}
+
+
+def test_a_channel_seen_only_where_there_is_no_area_does_not_count() -> None:
+    grid = Grid.equiangular(4, 8)  # its pole weighs nothing
+    u, v = torch.ones(1, 2, 4, 8), torch.zeros(1, 2, 4, 8)
+    mask = torch.ones(1, 2, 4, 8, dtype=torch.bool)
+    mask[:, 1, 1:] = False
+    assert objectives.l1(u, v, grid, mask=mask).item() == pytest.approx(1.0)

@@ -46,6 +46,10 @@ def resample() -> tuple[Callable, tuple[Tensor, ...]]:
     return lambda u: ops.resample(u, GRID, COARSE), (randn(1, 2, *GRID.shape),)
 
 
+def resample_layer() -> tuple[Callable, tuple[Tensor, ...]]:
+    return nn.Resample(GRID, COARSE).double(), (randn(1, 2, *GRID.shape),)
+
+
 def mix() -> tuple[Callable, tuple[Tensor, ...]]:
     layer = nn.SpectralMix(2, 2, COARSE, lmax=2).double()
     zonal = nn.ZonalMix(2, 2, COARSE, lmax=2, reach=1).double()
@@ -68,8 +72,8 @@ def whole() -> tuple[Callable, tuple[Tensor, ...]]:
     return both, tuple(randn(1, 2, COARSE.size, 2) for _ in range(3))
 
 
-CASES = [attention, disco, resample, mix, transform, sobolev, whole]
-OPERATORS = [attention, disco, resample, mix, sobolev]
+CASES = [attention, disco, resample, resample_layer, mix, transform, sobolev, whole]
+OPERATORS = [attention, disco, resample, resample_layer, mix, sobolev]
 
 
 @pytest.mark.parametrize("case", CASES)

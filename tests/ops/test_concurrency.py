@@ -1,6 +1,7 @@
 """Geometry is made when it is first asked for, and kept: by many threads at once too."""
 
 import sys
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -40,6 +41,14 @@ def outcome(case: tuple[str, float]) -> list[Tensor]:
         layer(field[None, None]).detach(),
         nn.Resample(grid, Grid.healpix(2))(field[None, None]),
     ]
+
+
+@pytest.mark.usefixtures("hurried")
+def test_threads_leave_filters_of_warnings_alone() -> None:
+    grid, before = Grid.gauss(4, 8), list(warnings.filters)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: ops.resample(torch.ones(4, 8), grid, Grid.healpix(2)), range(200)))
+    assert warnings.filters == before
 
 
 @pytest.mark.usefixtures("hurried")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -178,3 +179,27 @@ def test_subclasses_of_tensors_are_asked() -> None:
             return "asked"
 
     assert _scaled(torch.randn(3).as_subclass(Own), None) == "asked"
+
+
+@operator("test_product", linear=2)
+def _product(x: Tensor, y: Tensor, power: float) -> tuple[Tensor, Tensor]:
+    """x y power, and what is no function of it."""
+    return x * y * power, torch.ones_like(x)
+
+
+def test_forward_mode_is_linear_in_what_is_said_to_be() -> None:
+    x, y, dx, dy = torch.randn(4, 5).unbind()
+    with forward_ad.dual_level():
+        out, other = _product(forward_ad.make_dual(x, dx), forward_ad.make_dual(y, dy), 2.0)
+        value, slope = forward_ad.unpack_dual(out)
+        assert forward_ad.unpack_dual(other).tangent is None
+    assert torch.equal(value, 2 * x * y)
+    assert torch.allclose(slope, 2 * (dx * y + x * dy))
+
+
+def test_forward_mode_is_refused_by_all_others() -> None:
+    x = torch.randn(5)
+    with forward_ad.dual_level():
+        _scaled(x, None)
+        with pytest.raises(NotImplementedError, match="test_scaled does not differentiate forward"):
+            _scaled(forward_ad.make_dual(x, x), None)

@@ -95,6 +95,18 @@ def test_what_is_handed_out_may_be_changed() -> None:
     assert torch.equal(torch.ops.spherule.log_weights(REGULAR.name, REGULAR.size, like), wanted)
 
 
+def test_what_is_exported_leaves_nothing_behind() -> None:
+    grid = Grid.gauss(7, 28)
+
+    class Transform(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return ops.sht(x, grid, 3).abs()
+
+    x = torch.randn(2, *grid.shape)
+    torch.export.export(Transform(), (x,), strict=False)
+    assert type(ops.sht(x, grid, 3)) is torch.Tensor
+
+
 def test_errors_come_through() -> None:
     @table(maxsize=2)
     def make(n: int) -> torch.Tensor:

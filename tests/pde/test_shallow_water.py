@@ -252,6 +252,18 @@ def test_a_run_that_blows_up_says_so_instead_of_nan() -> None:
     assert passed[-1][2].abs().max() < 20 * state[1].abs().max()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_states_are_advanced_in_the_precision_of_the_solver(dtype: torch.dtype) -> None:
+    solver = ShallowWater(GRID, dtype=dtype)
+    state = random_states(21, 2)
+    ends = [solver.advance(state.to(d), 300.0, 4) for d in (torch.complex64, torch.complex128)]
+    assert {end.dtype for end in ends} == {dtype.to_complex()}
+    scale = ends[0].abs().amax((-1, -2), keepdim=True)
+    assert ((ends[0] - ends[1]).abs() < 1e-5 * scale).all()
+    with torch.device("meta"):  # another default device
+        assert torch.equal(solver.advance(state, 300.0, 4), ends[1])
+
+
 def test_bad_input_is_named(unchecked) -> None:
     solver = ShallowWater(GRID)
     with pytest.raises(ValueError, match="lmax=64 must be in"):

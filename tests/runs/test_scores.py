@@ -13,6 +13,7 @@ import torch
 from spherule import ops
 from spherule.data.field_files import open_fields
 from spherule.models import Linear, LinearConfig, TransformerConfig
+from spherule.report.score_table import score_table
 from spherule.runs import Run, roll_out, score, train
 from spherule.runs.linear import best_linear
 from spherule.runs.scores import BINS, FORECASTS, Scores, _Climatology, _Sums, scored
@@ -206,3 +207,25 @@ def test_a_season_reaches_two_parts_of_the_year_to_both_sides() -> None:
     found = _Climatology(task, torch.device("cpu")).at([0, 1, 10, BINS - 1])
     parts = [[22, 23, 0, 1, 2], [23, 0, 1, 2, 3], [8, 9, 10, 11, 12], [21, 22, 23, 0, 1]]
     assert found.flatten().tolist() == pytest.approx([sum(p) / 5 for p in parts])
+
+
+def test_runs_of_other_variables_stand_under_their_own() -> None:
+    def scores(title: str, variables: tuple[str, ...], rmse: list[list[float]]) -> Scores:
+        table = np.array(rmse, dtype=np.float64)
+        units = tuple({"z": "m", "t": "K"}[name] for name in variables)
+        return Scores(title, "6h", 1, 1, variables, units, table, table, table, table)
+
+    both = scores("a", ("z", "t"), [[1, 2], [5, 6], [7, 8], [9, 10]])
+    one = scores("b", ("t",), [[3], [6], [8], [10]])
+    cells = [[cell.text for cell in row[:3]] for row in score_table(["a", "b"], [both, one]).rows]
+    assert cells == [
+        ["z (m)", "a", "1"],
+        ["", "persistence", "5"],
+        ["", "climatology", "7"],
+        ["", "linear (per degree)", "9"],
+        ["t (K)", "a", "2"],
+        ["", "b", "3"],
+        ["", "persistence", "6"],
+        ["", "climatology", "8"],
+        ["", "linear (per degree)", "10"],
+    ]

@@ -1,5 +1,6 @@
 """Fields that are written piece by piece: a Zarr store or NetCDF file like a user's own."""
 
+import contextlib
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -38,6 +39,14 @@ class FieldWriter:
     def __enter__(self) -> "FieldWriter":
         self.target.parent.mkdir(parents=True, exist_ok=True)
         self._remove()
+        try:
+            self._begin()
+        except BaseException:
+            self._abandon()
+            raise
+        return self
+
+    def _begin(self) -> None:
         coordinates = self.like[list(self.like.coords)].drop_encoding()
         coordinates.attrs = _plain(self.like.attrs)
         for name in coordinates.coords:
@@ -48,7 +57,6 @@ class FieldWriter:
             self._begin_zarr(coordinates)
         else:
             self._begin_netcdf(coordinates)
-        return self
 
     def write(self, name: str, place: Mapping[str, slice | int], values: NDArray) -> None:
         """A piece of a variable, in the order of its dimensions."""
@@ -61,11 +69,21 @@ class FieldWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._close()
-        if kind is None:
+        if kind is not None:
+            self._abandon()
+            return
+        try:
+            self._close()
             self.partial.rename(self.target)
-        else:
+        except BaseException:
             self._remove()
+            raise
+
+    def _abandon(self) -> None:
+        """After an error, which is the one to be told of, whatever else goes wrong now."""
+        with contextlib.suppress(Exception):
+            self._close()
+        self._remove()
 
     def _begin_zarr(self, coordinates: "xr.Dataset") -> None:
         zarr = require("zarr", "a Zarr store")

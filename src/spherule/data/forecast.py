@@ -162,11 +162,13 @@ class ForecastDataset(Dataset[tuple[Tensor, ...]]):
 
     def longest(self, part: tuple[float, float]) -> int:
         """How many leads some sample of a part can be followed."""
-        low, high = 0, self.times.size
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if len(self._inside(middle, part)) else (low, middle)
-        return low
+        first, last = (round(fraction * self.times.size) for fraction in part)
+        after = self.lead.places(self.times, 1)[:, 1].tolist()
+        leads = [0] * len(after)
+        for i in reversed(range(len(after))):  # targets come after their inputs
+            if first <= after[i] < last:
+                leads[i] = 1 + leads[after[i]]
+        return max(leads, default=0)
 
     def _inside(self, leads: int, part: tuple[float, float]) -> NDArray[np.int64]:
         first, last = (round(fraction * self.times.size) for fraction in part)

@@ -112,7 +112,8 @@ class Layout:
 
 def _resampled(u: NDArray[np.float32], source: Grid, target: Grid) -> NDArray[np.float32]:
     mode: Literal["conservative", "bilinear"]
-    mode = "conservative" if target.size < source.size else "bilinear"
+    coarser = target.size < source.size and source.covers_sphere and target.covers_sphere
+    mode = "conservative" if coarser else "bilinear"
     return ops.resample(torch.from_numpy(u), source, target, mode=mode).numpy()
 
 

@@ -16,7 +16,6 @@ from spherule.geometry.transforms import SCALAR
 from spherule.grids import Grid
 from spherule.ops.checks import require_degree, require_points
 from spherule.ops.colatitudes import to_coeffs, to_rings
-from spherule.ops.forward_mode import multilinear
 from spherule.ops.sht import to_orders, to_points
 from spherule.ops.sht_operators import isht_operator, sht_operator
 from spherule.ops.tables import table
@@ -29,7 +28,7 @@ def sht(u: Tensor, place: Place, lmax: int) -> Tensor:
         require_degree("lmax", lmax, whole(place))
         require_points("u", u, own(place))
     if isinstance(place, Grid):
-        return multilinear(sht_operator, (u,), place.name, lmax)
+        return sht_operator(u, place.name, lmax)
     return _sht(u, place, lmax)
 
 
@@ -53,7 +52,7 @@ def isht(coeffs: Tensor, place: Place) -> Tensor:
         raise TypeError(f"coeffs: expected float32 or float64, got {coeffs.dtype}")
     coeffs = coeffs.contiguous()
     if isinstance(place, Grid):
-        return multilinear(isht_operator, (coeffs,), place.name)
+        return isht_operator(coeffs, place.name)
     return _isht(coeffs, place)
 
 

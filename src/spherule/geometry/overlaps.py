@@ -44,6 +44,11 @@ def overlap_entries(source: Grid, target: Grid) -> Entries:
 
 def _bands(grid: Grid) -> Reals:
     """The edges of the rings' bands, as parts of the sphere's area from the north on."""
+    if not grid.covers_sphere:
+        raise ValueError(
+            f"{grid!r} leaves out a part of the sphere, and conservative remapping needs all of "
+            "it; take bilinear"
+        )
     area = np.cumsum(grid.ring_weights * grid.nphi)
     return np.concatenate([[0.0], area / area[-1]])
 

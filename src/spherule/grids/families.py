@@ -48,7 +48,7 @@ class Member:
     def name(self) -> str:
         if self.family not in _REGULAR:
             return f"{self.family}{self.sizes[0]}"
-        suffix = f"@{self.offset:.10g}" if self.offset else ""
+        suffix = f"@{float(self.offset)!r}" if self.offset else ""
         return f"{self.family}:{self.sizes[0]}x{self.sizes[1]}{suffix}"
 
     def rings(self) -> Rings:

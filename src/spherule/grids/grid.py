@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from spherule import checks
 from spherule.grids.families import Member, parse
 from spherule.grids.names import Names
-from spherule.grids.rings import Rings, checked, once_around
+from spherule.grids.rings import Rings, checked, is_sphere, once_around
 
 if TYPE_CHECKING:
     from spherule.grids.match import Match
@@ -41,6 +41,8 @@ class Grid:
     """What `Grid.from_name` takes; `rings:...` for a grid without a name of its own."""
     whole: "Grid | None" = None
     """The grid of which this is a part, if it is one; see `part`."""
+    start: int = 0
+    """Which ring of the whole is the first of this part."""
     regular: bool = field(init=False)
     """Whether all rings have the same longitudes."""
     size: int = field(init=False)
@@ -237,8 +239,7 @@ class Grid:
         if (start, stop) == (0, self.nrings):
             return self
         if self.whole is not None:
-            first = int(self.name[self.name.rindex("[") + 1 : self.name.rindex(":")])
-            return self.whole.part(first + start, first + stop)
+            return self.whole.part(self.start + start, self.start + stop)
         run = slice(start, stop)
         return Grid(
             self.theta[run],
@@ -247,6 +248,7 @@ class Grid:
             self.ring_weights[run],
             f"{self.name}[{start}:{stop}]",
             self,
+            start,
         )
 
     @checks.arguments
@@ -255,6 +257,12 @@ class Grid:
         self._require_run(start, stop)
         ends = [*self.ringstart.tolist(), self.size]
         return slice(ends[start], ends[stop])
+
+    @cached_property
+    def covers_sphere(self) -> bool:
+        """Whether the points stand for all of the sphere, and not for a part of it."""
+        area = float((self.ring_weights * self.nphi).sum())
+        return self._has_family or (self.whole is None and is_sphere(area))
 
     @property
     def nrings(self) -> int:
@@ -361,8 +369,7 @@ class Grid:
         # Rebuilt on loading: hashes of bytes differ between processes, the arrays must stay
         # read-only, and the names of one's own rings must be known there too.
         if self.whole is not None:
-            start, stop = self.name[self.name.rindex("[") + 1 : -1].split(":")
-            return (Grid.part, (self.whole, int(start), int(stop)))
+            return (Grid.part, (self.whole, self.start, self.start + self.nrings))
         if self.name.startswith("rings:"):
             return (_partial_rings, tuple(self._rings))
         return (Grid, (*self._rings, self.name))

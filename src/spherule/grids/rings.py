@@ -67,13 +67,18 @@ def checked(
         least, most = weights.min(), weights.max()
         raise ValueError(f"ring_weights must be >= 0, and some > 0, got {least} to {most}")
     area = float((weights * counts).sum())
-    if not partial and abs(area / (4 * np.pi) - 1) > _AREA_TOLERANCE:
+    if not partial and not is_sphere(area):
         raise ValueError(
             f"ring_weights: the areas of all points sum to {area:.6g}, not to the sphere's "
             f"4 pi = {4 * np.pi:.6g}; a weight is that of one point. For rings that cover a "
             "part of the sphere, partial=True"
         )
     return Rings(theta + 0.0, counts.astype(np.int64), once_around(phi0), weights)
+
+
+def is_sphere(area: float) -> bool:
+    """Whether areas of points cover the sphere."""
+    return abs(area / (4 * np.pi) - 1) <= _AREA_TOLERANCE
 
 
 def once_around(phi: Reals) -> Reals:

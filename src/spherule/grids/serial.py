@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 from spherule import checks
 from spherule.grids.grid import Grid
 
-Plain: TypeAlias = str | dict[str, list[float]]
+Plain: TypeAlias = str | dict[str, Any]
 _RINGS = ("theta", "nphi", "phi0", "ring_weights")
 
 
@@ -23,12 +23,20 @@ def grid_to_json(grid: Grid) -> Plain:
     """What JSON can hold of a grid, to the last bit."""
     if not grid.name.startswith("rings:"):
         return grid.name
+    if grid.whole is not None:
+        return {
+            "whole": grid_to_json(grid.whole),
+            "start": grid.start,
+            "stop": grid.start + grid.nrings,
+        }
     return {name: getattr(grid, name).tolist() for name in _RINGS}
 
 
 def grid_from_json(value: Any) -> Grid:
     """The inverse."""
     if isinstance(value, dict):
+        if value.keys() == {"whole", "start", "stop"}:
+            return grid_from_json(value["whole"]).part(value["start"], value["stop"])
         if value.keys() != set(_RINGS):
             raise ValueError(f"grid: expected {', '.join(_RINGS)}, got {', '.join(value)}")
         return Grid.from_rings(**value, partial=True)  # checked when it was made

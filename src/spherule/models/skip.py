@@ -53,7 +53,7 @@ class Skip(Placed):
             y = self.truncate(y)
         if self.keep_mean:
             missing = summed(((kept - y) * self.weights).flatten(2).sum(-1), self.grid)
-            y = y + missing.view(*missing.shape, *[1] * (x.ndim - 2))
+            y = y + missing.to(y.dtype).view(*missing.shape, *[1] * (x.ndim - 2))
         return y
 
     def extra_repr(self) -> str:

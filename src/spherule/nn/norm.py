@@ -45,9 +45,7 @@ class SphericalInstanceNorm(Placed):
     ) -> Float[Tensor, "batch channels ..."]:
         """With a mask `(batch, *grid.shape)`, mean and variance are those where it is True."""
         flat = flat_field(self, "x", x, self.weight.shape[0], self.grid)
-        weights = self.weights.to(flat.dtype)
-        if mask is not None:
-            weights = weights * mask.flatten(1)
+        weights = self.weights if mask is None else self.weights * mask.flatten(1)
         if isinstance(self.grid, Grid):
             return instance_norm(flat, weights, self.weight, self.bias, self.eps).view_as(x)
         mean, variance = pooled(*moments(flat, weights), weights.sum(-1, keepdim=True), self.grid)

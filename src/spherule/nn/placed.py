@@ -1,6 +1,7 @@
 """Layers live on grids; the same layer on another grid has the same Parameters."""
 
 import copy
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from torch import Tensor, nn
@@ -30,6 +31,16 @@ class Placed(nn.Module):
         twin = _twin(self)
         twin.place(*grids)
         return twin
+
+    def _apply(self: AnyPlaced, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> AnyPlaced:
+        """Tables have 32 bits at least, whatever precision the module is given."""
+        before = {name: self._buffers[name] for name in self._non_persistent_buffers_set}
+        super()._apply(fn, recurse)
+        for name, table in before.items():
+            after = self._buffers[name]
+            if table is not None and after is not None and after.dtype.itemsize < 4:
+                self._buffers[name] = table.to(after.device)
+        return self
 
     def set_table(self, name: str, table: Tensor) -> None:
         """A buffer that follows from the grids, so it is no part of checkpoints. Its successor

@@ -12,7 +12,6 @@ from spherule.grids import Grid
 from spherule.nn.checks import flat_field, require_channels
 from spherule.nn.placed import Placed
 from spherule.ops.checks import require_points, require_tensors
-from spherule.ops.forward_mode import multilinear
 from spherule.ops.sht_operators import isht_operator, sht_operator
 
 
@@ -94,7 +93,7 @@ class SHT(Placed):
         require_points("x", x, self.grid)
         _require_present("SHT: x", x)
         x = x.contiguous() if x.dtype == torch.float64 else x.float().contiguous()
-        coeffs = multilinear(sht_operator, (x,), self.grid.name, self.lmax)
+        coeffs = sht_operator(x, self.grid.name, self.lmax)
         return torch.view_as_complex(coeffs)
 
     def extra_repr(self) -> str:
@@ -120,7 +119,7 @@ class ISHT(Placed):
             )
         pairs = torch.view_as_real(coeffs.resolve_conj())
         _require_present("ISHT: coeffs", pairs)
-        return multilinear(isht_operator, (pairs.contiguous(),), self.grid.name)
+        return isht_operator(pairs.contiguous(), self.grid.name)
 
     def extra_repr(self) -> str:
         return self.grid.name
@@ -225,7 +224,9 @@ class ZonalMix(_Mix):
         degree = self.harmonics.degree
         orders = own_orders(grid, degree)
         degrees, order = order_pairs(degree)
-        own = torch.tensor([orders.index(m) if m in orders else -1 for m in order.tolist()])
+        place = torch.full((degree + 1,), -1)
+        place[list(orders)] = torch.arange(len(orders))
+        own = place[order]
         there = (degrees * len(orders) + own)[own >= 0]
         self.set_table("pairs", torch.stack([torch.nonzero(own >= 0)[:, 0], there]))
 

@@ -70,7 +70,7 @@ def mean_of_channels(means: Tensor, grid: Place, mask: Tensor | None) -> Tensor:
     """
     if mask is None or mask.shape[1] == 1:
         return means.mean(1)
-    present = total(mask.to(means.dtype), grid) > 0
+    present = total(mask * area_weights(grid, means.dtype, means.device), grid) > 0
     return ratio(means.sum(1), present.sum(1).to(means))
 
 

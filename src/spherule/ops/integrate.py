@@ -7,6 +7,7 @@ from torch import Tensor
 from spherule import checks
 from spherule.grids import Grid
 from spherule.ops.checks import require_field
+from spherule.ops.tables import table
 
 
 @checks.arguments
@@ -24,4 +25,9 @@ def integrate(u: Shaped[Tensor, "..."], grid: Grid) -> Shaped[Tensor, "*batch"]:
     """
     require_field("u", u, grid)
     dims = tuple(range(-len(grid.shape), 0))
-    return (u * torch.tensor(grid.weights, dtype=u.dtype, device=u.device)).sum(dims)
+    return (u * _weights(grid, u.dtype, u.device)).sum(dims)
+
+
+@table(maxsize=32)
+def _weights(grid: Grid, dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.tensor(grid.weights, dtype=dtype, device=device)

@@ -12,7 +12,10 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 from torch.nn import Parameter
+
+from spherule.ops.forward_mode import has_tangent
 
 _NAMESPACE = "spherule"
 _library = torch.library.Library(_NAMESPACE, "FRAGMENT")
@@ -22,13 +25,15 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 class Operator:
     """A function without side effects, on tensors, numbers and strings, on every device."""
 
-    def __init__(self, name: str, function: Callable[..., Any], schema: str | None) -> None:
+    def __init__(
+        self, name: str, function: Callable[..., Any], schema: str | None, linear: int
+    ) -> None:
         self.name = f"{_NAMESPACE}::{name}"
         schema = schema or torch.library.infer_schema(function, mutates_args=())
         _library.define(name + schema, tags=(torch.Tag.pt2_compliant_tag,))
         _library.impl(name, function, "CompositeExplicitAutograd")
         self.overload = getattr(getattr(torch.ops, _NAMESPACE), name).default
-        self.function = function
+        self.function, self.linear = function, linear
         self.__doc__ = function.__doc__
         parameters = inspect.signature(function).parameters.values()
         self._count = len(parameters)
@@ -37,6 +42,8 @@ class Operator:
         self._recorded: type[torch.autograd.Function] | None = None
 
     def __call__(self, *inputs: Any) -> Any:
+        if has_tangent(*inputs):
+            return self._differentiate_forward(inputs)
         if _somebody_listens() or not all(map(_plain, inputs)):
             return self.overload(*inputs)
         if missing := self._count - len(inputs):
@@ -71,14 +78,39 @@ class Operator:
         parts = {"forward": staticmethod(forward), "backward": staticmethod(backward_of_all)}
         self._recorded = type(self.name, (torch.autograd.Function,), parts)
 
+    def _differentiate_forward(self, inputs: tuple[Any, ...]) -> Any:
+        """Tangents, which torch would drop silently: the sum over the inputs that have one of the
+        operator with it in its input's place.
+        """
+        tensors, rest = inputs[: self.linear], inputs[self.linear :]
+        if has_tangent(*rest):
+            raise NotImplementedError(
+                f"{self.name} does not differentiate forward; take reverse mode"
+            )
+        primals, tangents = zip(*map(forward_ad.unpack_dual, tensors), strict=True)
+        output = self(*primals, *rest)
+        terms = [
+            self(*primals[:i], tangent, *primals[i + 1 :], *rest)
+            for i, tangent in enumerate(tangents)
+            if tangent is not None
+        ]
+        if isinstance(output, Tensor):
+            return forward_ad.make_dual(output, sum(terms[1:], terms[0]))
+        slope = sum((term[0] for term in terms[1:]), terms[0][0])
+        return forward_ad.make_dual(output[0], slope), *output[1:]
+
     def _below_autograd(self, inputs: tuple[Any, ...]) -> Any:
         with torch._C._AutoDispatchBelowAutograd():
             return self.function(*inputs)
 
 
-def operator(name: str, schema: str | None = None) -> Callable[[Callable[..., Any]], Operator]:
-    """Register a function as `spherule::name`; what is annotated gives the schema."""
-    return lambda function: Operator(name, function, schema)
+def operator(
+    name: str, schema: str | None = None, *, linear: int = 0
+) -> Callable[[Callable[..., Any]], Operator]:
+    """Register a function as `spherule::name`; what is annotated gives the schema. What it gives
+    first is linear in each of the first `linear` arguments, which is all that forward mode needs.
+    """
+    return lambda function: Operator(name, function, schema, linear)
 
 
 def _somebody_listens() -> bool:

@@ -1,6 +1,6 @@
 """Rotations of spherical harmonic coefficients, without interpolation."""
 
-from functools import lru_cache
+from collections.abc import Iterator
 
 import numpy as np
 import torch
@@ -65,8 +65,7 @@ def _euler_angles(R: NDArray[np.float64]) -> tuple[float, float, float]:
     return float(alpha), float(beta), float(gamma)
 
 
-@lru_cache(maxsize=4)
-def _wigner(lmax: int, beta: float) -> list[NDArray[np.float64]]:
+def _wigner(lmax: int, beta: float) -> Iterator[NDArray[np.float64]]:
     """d^l(beta) for l = 0 ... lmax, rows and columns m = -l ... l.
 
     Each spin comes from the one before by coupling with spin 1/2 (Risbo's recurrence), two half
@@ -74,7 +73,7 @@ def _wigner(lmax: int, beta: float) -> list[NDArray[np.float64]]:
     """
     cos, sin = np.cos(beta / 2), np.sin(beta / 2)
     d = np.ones((1, 1))
-    matrices = [d]
+    yield d
     for n in range(1, 2 * lmax + 1):  # n = 2 j
         up = np.sqrt(np.arange(1, n + 1) / n)
         down = up[::-1]
@@ -85,5 +84,4 @@ def _wigner(lmax: int, beta: float) -> list[NDArray[np.float64]]:
         larger[1:, :-1] -= sin * np.outer(up, down) * d
         d = larger
         if n % 2 == 0:
-            matrices.append(d)
-    return matrices
+            yield d

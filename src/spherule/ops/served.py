@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
 from spherule import native
+from spherule.ops.forward_mode import in_forward_mode
 
 
 def served(x: Tensor, *others: Tensor | None) -> bool:
@@ -66,7 +66,7 @@ def transformed() -> bool:
     if torch.compiler.is_compiling():
         return False
     functional = torch._C._functorch.peek_interpreter_stack() is not None
-    return functional or forward_ad._current_level >= 0
+    return functional or in_forward_mode()
 
 
 def differentiated() -> bool:

@@ -19,12 +19,12 @@ from spherule.ops.sht import isht, sht, to_orders, to_points
 _grid = lru_cache(maxsize=64)(Grid.from_name)
 
 
-@operator("sht")
+@operator("sht", linear=1)
 def sht_operator(u: Tensor, grid: str, lmax: int) -> Tensor:
     return _pairs(sht(u, _grid(grid), lmax))
 
 
-@operator("isht")
+@operator("isht", linear=1)
 def isht_operator(coeffs: Tensor, grid: str) -> Tensor:
     return isht(torch.view_as_complex(coeffs), _grid(grid)).contiguous()
 

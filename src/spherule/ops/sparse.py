@@ -10,8 +10,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from spherule.ops.forward_mode import multilinear, refuse_in_backward
+from spherule.ops.forward_mode import refuse_in_backward
 from spherule.ops.operator import operator
+
+# torch says once in a process that compressed rows are in beta. Said to nobody here and now, since
+# filters of warnings belong to all threads.
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    _nothing = torch.zeros(0, dtype=torch.int64, device="cpu")
+    torch.sparse_csr_tensor(
+        torch.zeros(1, dtype=torch.int64, device="cpu"), _nothing, _nothing.float(), (0, 0),
+        check_invariants=False,
+    )  # fmt: skip
 
 
 class SparseMap(NamedTuple):
@@ -45,13 +55,13 @@ class SparseMap(NamedTuple):
     def __call__(self, x: Tensor) -> Tensor:
         """(..., columns) to (..., rows)."""
         flat = x.reshape(x.shape[:-1].numel(), x.shape[-1])
-        mapped = multilinear(sparse_map, (flat,), *self)
+        mapped = sparse_map(flat, *self)
         return mapped.reshape(*x.shape[:-1], self.start.shape[0] - 1)
 
 
 # An op of its own: autograd through sparse tensors would not know the transpose, and compilers
 # cannot trace them.
-@operator("sparse_map")
+@operator("sparse_map", linear=1)
 def sparse_map(
     x: Tensor,
     start: Tensor,
@@ -61,10 +71,8 @@ def sparse_map(
     transposed_column: Tensor,
     transposed_weight: Tensor,
 ) -> Tensor:
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
-        shape = (start.shape[0] - 1, transposed_start.shape[0] - 1)
-        matrix = torch.sparse_csr_tensor(start, column, weight, shape, check_invariants=False)
+    shape = (start.shape[0] - 1, transposed_start.shape[0] - 1)
+    matrix = torch.sparse_csr_tensor(start, column, weight, shape, check_invariants=False)
     # Sparse products know no 16 bit, whatever the precision around them.
     with torch.autocast(x.device.type, enabled=False):
         return (matrix @ x.T.contiguous()).T.contiguous()

@@ -20,13 +20,16 @@ def table(maxsize: int) -> Callable[[Callable[..., Made]], Callable[..., Made]]:
     """
 
     def keep(make: Callable[..., Made]) -> Callable[..., Made]:
-        @wraps(make)
-        def apart(*key: object) -> Made:
-            if torch.compiler.is_compiling():
-                return make(*key)
+        @lru_cache(maxsize)
+        def kept(*key: object) -> Made:
             with ThreadPoolExecutor(1) as thread:
                 return thread.submit(make, *key).result()
 
-        return lru_cache(maxsize)(apart)
+        @wraps(make)
+        def get(*key: object) -> Made:
+            # What a compiler traces is its own, and may have no values.
+            return make(*key) if torch.compiler.is_compiling() else kept(*key)
+
+        return get
 
     return keep

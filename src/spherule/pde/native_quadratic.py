@@ -72,7 +72,9 @@ class NativeQuadratic:
         """Spectra of -div(a V), -div(b V) and curl(b V) - laplacian |V|^2 / 2, where a is the
         geopotential, b the absolute vorticity and V the wind.
         """
-        y, tendencies = y.contiguous(), torch.empty(y.shape, dtype=y.dtype)
+        assert y.dtype == self._tables[0].dtype, f"states of {y.dtype} and other tables"
+        y = y.contiguous()
+        tendencies = torch.empty_like(y)
         lmax, pairs, quarter = self._sizes
         struct = ShallowWater(
             lmax,

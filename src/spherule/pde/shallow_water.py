@@ -31,7 +31,8 @@ class ShallowWater:
     `lmax` is by default a third of the rings of `grid`, where the output goes. `topography` are the
     coefficients of the ground's geopotential. `damping_time` (seconds) is the e-folding time of
     vorticity and divergence at degree lmax under hyperdiffusion, the `damping_power` of the
-    Laplacian; `tilt` the angle between the axis of rotation and that of the coordinates.
+    Laplacian; `tilt` the angle between the axis of rotation and that of the coordinates. States of
+    another precision are advanced in that of `dtype`.
     """
 
     @checks.arguments
@@ -103,7 +104,7 @@ class ShallowWater:
         self._require_states(state)
         if steps < 0 or every < 1:
             raise ValueError(f"steps={steps} must be >= 0 and every={every} >= 1")
-        batch = state.shape[:-3]
+        batch, state = state.shape[:-3], state.to(self.dtype.to_complex())
         y = pack(state.flatten(0, -4) if batch else state[None])
         if y.numel() == 0:
             yield from itertools.repeat(state, steps // every)

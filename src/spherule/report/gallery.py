@@ -8,13 +8,14 @@ import torch
 from spherule import ops
 from spherule.grids import Grid
 from spherule.report.maps import draw_map
-from spherule.report.style import logarithmic, pyplot, save
+from spherule.report.style import logarithmic, pyplot, save, styled
 
 GRIDS = ("gauss:24x48", "clenshaw_curtis:25x48", "H12", "O16")
 LMAX = 90
 MEASURED = 23  # what all four can resolve
 
 
+@styled
 def draw_gallery(path: Path, *, seed: int = 0) -> Path:
     """Draw the figure and return where it is."""
     plt = pyplot()

@@ -13,7 +13,7 @@ from spherule.optional import require
 from spherule.pde import ShallowWater
 from spherule.pde.initial_states import CASES, case_named, mountain
 from spherule.report.maps import Projection, draw_map
-from spherule.report.style import pyplot, save
+from spherule.report.style import pyplot, save, styled
 
 LMAX = 85
 EVERY = 3 * 3600  # seconds between frames
@@ -25,6 +25,7 @@ _VIEWS: dict[str, tuple[Projection, tuple[float, float]]] = {
 }
 
 
+@styled
 def draw_movie(
     path: Path, *, case: str = "galewsky", days: float = 6.0, lmax: int = LMAX, pixels: int = 360
 ) -> Iterator[float]:

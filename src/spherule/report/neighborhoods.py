@@ -9,7 +9,7 @@ from spherule.geometry import Neighborhood
 from spherule.geometry.interpolation import nearest_points
 from spherule.grids import Grid
 from spherule.report.maps import draw_map, facing
-from spherule.report.style import pyplot, save
+from spherule.report.style import pyplot, save, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,6 +71,7 @@ def query_at(grid: Grid, at: tuple[float, float]) -> int:
     return int(nearest_points(grid, theta, phi)[0])
 
 
+@styled
 def plot_neighborhood(
     path: Path, grid: Grid, cutoff: float, at: tuple[float, float], *, edge_width: float = 0.0
 ) -> str:
@@ -94,6 +95,7 @@ def plot_neighborhood(
     return f"{keys.size} keys here; {counts.min()} to {counts.max()} over the grid"
 
 
+@styled
 def plot_panels(path: Path) -> None:
     """The paper's comparison near a pole: a planar window, a disk without weights, with weights,
     and with a soft edge.

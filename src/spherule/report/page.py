@@ -13,7 +13,7 @@ from spherule.recipes.command import train_command
 from spherule.report.curves import draw_losses
 from spherule.report.figures import draw_sections
 from spherule.report.score_table import markup
-from spherule.report.style import page, pyplot, section
+from spherule.report.style import page, section, styled
 from spherule.report.table import results_table
 from spherule.runs import Run
 from spherule.runs.scores import scored
@@ -26,6 +26,7 @@ LARGEST = 3_900_000
 """Bytes of a page; more, and it opens slowly and does not fit into a mail."""
 
 
+@styled
 def write_report(
     out: Path,
     directories: Sequence[Path],
@@ -37,7 +38,6 @@ def write_report(
     """Evaluate the runs where that has not been done, draw, and write the page, with what `more`
     there is to see.
     """
-    pyplot()  # what is missing is missed before anything is measured
     runs = require_one_task(directories)
     table = results_table(directories, device=device, log=log)
     titles = [run.config.title.strip() or run.directory.path.name for run in runs]

@@ -13,7 +13,7 @@ from spherule.report.figures import fitting_colors
 from spherule.report.globe import write_globe
 from spherule.report.maps import draw_map, smooth
 from spherule.report.movie import write_gif
-from spherule.report.style import logarithmic, pyplot, run_style, save
+from spherule.report.style import logarithmic, pyplot, run_style, save, styled
 from spherule.runs.rollout import Rollout
 from spherule.train.figures import Section
 from spherule.train.files import write_json
@@ -23,9 +23,9 @@ LONGEST_MOVIE = 61
 """Frames; of longer rollouts, each second, third ... lead is drawn."""
 
 
+@styled
 def draw_rollout(rollout: Rollout, directory: Path) -> list[Path]:
     """Write the figures, the GIF and `rollout.json`; returns where they are."""
-    pyplot()  # what is missing is missed before anything is written
     directory.mkdir(parents=True, exist_ok=True)
     names = ("growth.png", "spectra.png", "rollout.gif", "rollout.json", "globe.html")
     paths = [directory / name for name in names]

@@ -8,12 +8,13 @@ import numpy as np
 from spherule.data.panoramas import COLORS
 from spherule.geometry.rotations import about_y
 from spherule.report.figures import color_legend
-from spherule.report.style import pyplot, save
+from spherule.report.style import pyplot, save, styled
 from spherule.rooms import CLASSES, Scene, render, room
 
 TILT = 35.0
 
 
+@styled
 def plot_rooms(
     path: Path,
     indices: Sequence[int],

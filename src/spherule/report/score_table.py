@@ -1,5 +1,6 @@
 """Scores of forecasts in their variables' own units, beside what costs nothing."""
 
+import itertools
 from collections.abc import Sequence
 
 from spherule.report.table import Cell, ResultsTable, red
@@ -13,24 +14,29 @@ NOTE = (
 
 
 def score_table(titles: Sequence[str], scores: Sequence[Scores]) -> ResultsTable:
-    """A row for each variable and forecast; persistence and the like stand once where all were
-    measured on the same samples, which the RMSE of persistence tells.
+    """A row for each variable and each forecast of it; persistence and the like stand once where
+    all were measured on the same samples, which the RMSE of persistence tells.
     """
     rows: list[tuple[Cell, ...]] = []
-    first = scores[0]
-    alike = all(
-        (s.rmse[1] == first.rmse[1]).all() for s in scores if s.rmse.shape == first.rmse.shape
-    )
-    for v, (name, unit) in enumerate(zip(first.variables, first.units, strict=True)):
+    columns = [list(zip(s.variables, s.units, strict=True)) for s in scores]
+    for variable in dict.fromkeys(itertools.chain.from_iterable(columns)):
+        runs = [
+            (title, s, of.index(variable))
+            for title, s, of in zip(titles, scores, columns, strict=True)
+            if variable in of
+        ]
+        alike = len({float(s.rmse[1, v]) for _, s, v in runs}) == 1
+        lines = [(title, s, 0, v) for title, s, v in runs]
+        for title, s, v in runs[:1] if alike else runs:
+            of_run = "" if alike else f" of {title}"
+            lines += [(f"{s.forecasts[f]}{of_run}", s, f, v) for f in range(1, len(s.forecasts))]
+        name, unit = variable
         label = f"{name} ({unit})" if unit else name
-        lines = [(title, s, 0) for title, s in zip(titles, scores, strict=True)]
-        for title, s in zip(titles, scores, strict=True) if not alike else [("", first)]:
-            of = f" of {title}" if title else ""
-            lines += [(f"{s.forecasts[f]}{of}", s, f) for f in range(1, len(s.forecasts))]
-        for i, (title, s, f) in enumerate(lines):
+        for title, s, f, v in lines:
             values = (s.rmse[f, v], s.bias[f, v], s.acc[f, v], s.spectra[f, v])
             cells = (Cell("" if value != value else f"{value:.4g}") for value in values)
-            rows.append((Cell(label if i == 0 else ""), Cell(title), *cells))
+            rows.append((Cell(label), Cell(title), *cells))
+            label = ""
     return ResultsTable(HEADINGS, tuple(rows), NOTE)
 
 

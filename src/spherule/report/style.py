@@ -4,7 +4,10 @@ import base64
 import html
 import io
 import re
-from typing import TYPE_CHECKING, Any
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from spherule.optional import require
 
@@ -61,6 +64,21 @@ pre { background: var(--tint); border: 1px solid var(--line); border-radius: 8px
       overflow-x: auto; font-size: .85rem; }
 footer { color: var(--soft); font-size: .85rem; }
 """
+
+_FIGURES = {
+    "font.size": 11,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 12,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "spherule",
+    # Names and titles are users' own: a dollar sign is no formula.
+    "text.parse_math": False,
+    "text.usetex": False,
+}
+
+_Inputs = ParamSpec("_Inputs")
+_Output = TypeVar("_Output")
 
 
 def run_style(number: int) -> dict[str, Any]:
@@ -139,24 +157,24 @@ def save(figure: "Figure", to: Any, **options: Any) -> None:
 
 
 def pyplot() -> Any:
-    """matplotlib without a display, in this style."""
+    """matplotlib, without a display unless the user has chosen one."""
     require("PIL.Image", "a figure")  # writes WebP and movies
-    require("matplotlib", "a figure").use("Agg")
-    plt = require("matplotlib.pyplot", "a figure")
-    plt.rcParams.update(
-        {
-            "font.size": 11,
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "axes.titlesize": 12,
-            "svg.fonttype": "path",
-            "svg.hashsalt": "spherule",
-            # Names and titles are users' own: a dollar sign is no formula.
-            "text.parse_math": False,
-            "text.usetex": False,
-        }
-    )
-    return plt
+    if "matplotlib.pyplot" not in sys.modules:
+        require("matplotlib", "a figure").use("Agg")
+    return require("matplotlib.pyplot", "a figure")
+
+
+def styled(draw: Callable[_Inputs, _Output]) -> Callable[_Inputs, _Output]:
+    """A function that draws in this style, and leaves the user's as it was. What is missing for
+    figures is missed before it does anything.
+    """
+
+    @wraps(draw)
+    def drawn(*args: _Inputs.args, **options: _Inputs.kwargs) -> _Output:
+        with pyplot().rc_context(_FIGURES):
+            return draw(*args, **options)
+
+    return drawn
 
 
 def logarithmic(ax: Any, *, x: bool = False) -> None:

@@ -1,10 +1,12 @@
 """Which samples a step sees, how a batch is split and where it goes."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset, default_collate
 
@@ -86,9 +88,15 @@ class Batches:
         if self.samples is None:
             return list(range(step * self.batch, (step + 1) * self.batch))
         epoch, place = divmod(step, max(self.samples // self.batch, 1))
-        order = np.random.default_rng((self.seed, epoch)).permutation(self.samples)
-        chosen = order[np.arange(place * self.batch, (place + 1) * self.batch) % self.samples]
+        places = np.arange(place * self.batch, (place + 1) * self.batch) % self.samples
+        chosen = _order(self.samples, self.seed, epoch)[places]
         return (epoch * self.samples + chosen).tolist()
+
+
+@lru_cache(maxsize=2)
+def _order(samples: int, seed: int, epoch: int) -> NDArray[np.int64]:
+    """Of the samples of an epoch."""
+    return np.random.default_rng((seed, epoch)).permutation(samples)
 
 
 def first_samples(dataset: Any, count: int) -> Any:

@@ -269,7 +269,8 @@ class Trainer:
         loader = DataLoader(
             self.task.training, batch_sampler=sampler, num_workers=self.settings.workers
         )
-        yield from zip(loader, sampler, strict=True)
+        # The whole batch of a step: a bad sample may be another rank's.
+        yield from zip(loader, map(sampler.numbers, range(self.step, self.steps)), strict=True)
 
     def _precision(self) -> Any:
         half = self.settings.precision == "bfloat16"
@@ -285,6 +286,7 @@ class Trainer:
             self._stop = True
             self.log("stopping after this step; once more stops at once, without saving")
 
+        self._stop = False
         try:
             before = {s: signal.signal(s, stop) for s in (signal.SIGINT, signal.SIGTERM)}
         except ValueError:  # not the main thread

@@ -19,7 +19,7 @@ from spherule.geometry.filters import Stencil
 from spherule.ops.checks import require_floats, require_tensors
 from spherule.ops.disco import cpu, reference
 from spherule.ops.disco.plans import shifts_everywhere
-from spherule.ops.forward_mode import multilinear, refuse_in_backward
+from spherule.ops.forward_mode import refuse_in_backward
 from spherule.ops.operator import operator
 
 
@@ -47,7 +47,7 @@ def disco(
         # Depthwise, the hats of a channel merge. Wide, since the gradients of copies are added up.
         flat, weight = _wide(flat), _wide(weight)
         flat, groups = flat.repeat_interleave(out_channels // groups, dim=1), out_channels
-    y = multilinear(_values, (flat, weight.unflatten(0, (groups, -1))), stencil.name)
+    y, _ = _disco(flat, weight.unflatten(0, (groups, -1)), stencil.name, False)
     return y.reshape(*y.shape[:2], *stencil.out_shape).to(x.dtype)
 
 
@@ -65,11 +65,7 @@ def _kernels(x: Tensor) -> ModuleType:
     return reference
 
 
-def _values(x: Tensor, weight: Tensor, stencil: str) -> Tensor:
-    return _disco(x, weight, stencil, False)[0]
-
-
-@operator("disco")
+@operator("disco", linear=2)
 def _disco(x: Tensor, weight: Tensor, stencil: str, transposed: bool) -> tuple[Tensor, Tensor]:
     """x (batch, groups in, points) with weight (groups, out, in, hats); and x under the hats for
     the gradient, empty where nobody made it.
