@@ -89,8 +89,16 @@ def _loss_error(whole: Any, part: Any, x: torch.Tensor, shards: Shards) -> float
 def unlike(mesh: Any, what: str) -> None:
     """Fields that do not fit together, though each fits its rank: must raise on every rank."""
     shards = Shards(Grid.gauss(8, 16), mesh)
-    batch = 2 + (what == "batch" and shards.rank == 1)
-    dtype = torch.float64 if what == "precision" and shards.rank == 1 else torch.float32
+    odd = shards.rank == 1
+    if what == "kind":  # of as many bits
+        shards.gather(torch.ones(1, 3, *shards.shape, dtype=torch.half if odd else torch.bfloat16))
+    if what == "order":
+        shards.gather(torch.ones(*((2, 3) if odd else (3, 2)), *shards.shape))
+    if what == "norm":
+        norm = nn.SphericalInstanceNorm(3, shards.grid).on(shards)
+        norm(torch.randn(2 + odd, 3, *shards.shape))
+    batch = 2 + (what == "batch" and odd)
+    dtype = torch.float64 if what == "precision" and odd else torch.float32
     layer = nn.SphericalAttention(4, shards.grid, cutoff=0.8).on(shards).to(dtype)
     layer(torch.randn(batch, 4, *shards.shape, dtype=dtype))
 

@@ -36,7 +36,14 @@ def test_weights_that_are_sharded_too_have_the_gradients_of_the_whole(
 
 
 @pytest.mark.parametrize(
-    ("what", "name"), [("batch", r"\[16, 24, 16\] numbers"), ("precision", r"\[4, 8, 4\] bytes")]
+    ("what", "name"),
+    [
+        ("batch", r"\(2, .*; \(3, .*; \(2, "),
+        ("precision", "float32; .* torch.float64; "),
+        ("kind", "bfloat16; .* torch.float16; "),
+        ("order", r"\(3, 2, .*; \(2, 3, "),
+        ("norm", r"2, 3\) torch.float32; .*3, 3\) torch.float32; "),
+    ],
 )
 def test_fields_that_differ_among_ranks_are_refused_on_all(
     pool: Pool, what: str, name: str

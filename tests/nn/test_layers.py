@@ -47,6 +47,17 @@ def test_norms_are_differentiable_and_keep_their_place() -> None:
         assert sorted(norm.state_dict()) == ["bias", "weight"]
 
 
+def test_instance_norm_does_not_see_what_is_masked() -> None:
+    grid = Grid.gauss(6, 12)
+    norm, x = nn.SphericalInstanceNorm(3, grid), torch.randn(2, 3, 6, 12, requires_grad=True)
+    mask = torch.rand(2, 6, 12) < 0.7
+    seen = mask[:, None].expand_as(x)
+    holes = norm(x.masked_fill(~seen, math.nan), mask)[seen]
+    torch.testing.assert_close(holes, norm(x.masked_fill(~seen, 9.0), mask)[seen])
+    (gradient,) = torch.autograd.grad(holes.square().sum(), x)
+    assert gradient.isfinite().all()
+
+
 def test_channel_norm_normalizes_each_point() -> None:
     y = nn.ChannelNorm(6)(torch.randn(2, 6, 4, 8))
     torch.testing.assert_close(y.mean(1), torch.zeros(2, 4, 8), rtol=0, atol=1e-5)

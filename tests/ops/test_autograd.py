@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad, gradgradcheck
 from torch.func import grad, jvp, vmap
+from torch.utils.checkpoint import checkpoint
 
 from spherule import Grid, Neighborhood, nn, objectives, ops
 from spherule.geometry.filters import Stencil
@@ -139,3 +140,61 @@ def test_the_fused_kernel_of_global_attention_refuses_by_itself() -> None:
     (first,) = torch.autograd.grad(out, q, create_graph=True)
     with pytest.raises(RuntimeError, match="not implemented"):
         torch.autograd.grad(first.pow(2).sum(), q)
+
+
+LAYERS: dict[str, Callable[[], torch.nn.Module]] = {
+    "attention": lambda: nn.SphericalAttention(3, GRID, cutoff=0.9),
+    "disco": lambda: nn.DiscoConv(3, 3, GRID),
+    "norm": lambda: nn.SphericalInstanceNorm(3, GRID),
+    "mlp": lambda: nn.Mlp(3, 5),
+    "resample": lambda: nn.Resample(GRID, COARSE),
+    "mix": lambda: nn.SpectralMix(3, 3, GRID, lmax=2),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_lazy_tensors_are_made_before_kernels_read_them(name: str) -> None:
+    layer, x = LAYERS[name](), torch.randn(1, 3, *GRID.shape, requires_grad=True)
+    # The second derivative of |y| is a tensor of zeros without memory.
+    (slope,) = torch.autograd.grad(layer(x).abs().sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(slope.square().sum(), x, allow_unused=True)
+    assert second is None or second.isfinite().all()
+    negated = torch._neg_view(x.detach())
+    assert negated.is_neg()
+    torch.testing.assert_close(layer(negated), layer(-x))
+    y = layer(x)
+    seed = torch.randn_like(y)
+    wanted = torch.autograd.grad(y, x, -seed, retain_graph=True)
+    torch.testing.assert_close(torch.autograd.grad(y, x, torch._neg_view(seed)), wanted)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_many_gradients_at_once_are_those_one_by_one(name: str) -> None:
+    layer, x = LAYERS[name]().double(), randn(1, 3, *GRID.shape).requires_grad_()
+    y = layer(x)
+    seeds = torch.randn(3, *y.shape, dtype=torch.float64)
+    (together,) = torch.autograd.grad(y, x, seeds, is_grads_batched=True, retain_graph=True)
+    single = [torch.autograd.grad(y, x, seed, retain_graph=True)[0] for seed in seeds]
+    torch.testing.assert_close(together, torch.stack(single))
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_gradients_of_gradients_need_not_know_of_hooks_of_saved_tensors(name: str) -> None:
+    layer, x = LAYERS[name]().double(), randn(1, 3, *GRID.shape).requires_grad_()
+
+    def penalty(x: Tensor) -> Tensor:
+        (slope,) = torch.autograd.grad(layer(x).pow(3).sum(), x, create_graph=True)
+        return slope.square().sum()
+
+    (wanted,) = torch.autograd.grad(penalty(x), x)
+    with torch.autograd.graph.save_on_cpu():
+        (found,) = torch.autograd.grad(penalty(x), x)
+    torch.testing.assert_close(found, wanted)
+    (again,) = torch.autograd.grad(checkpoint(penalty, x, use_reentrant=False), x)
+    torch.testing.assert_close(again, wanted)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_without_values_have_shapes(name: str) -> None:
+    layer, x = LAYERS[name](), torch.randn(2, 3, *GRID.shape)
+    assert layer.to("meta")(x.to("meta")).shape == LAYERS[name]()(x).shape

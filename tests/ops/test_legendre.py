@@ -52,6 +52,23 @@ def test_all_four_maps_are_those_of_the_tables(name: str, basis: Basis, monkeypa
         torch.testing.assert_close(made, by_table, rtol=0, atol=1e-12 * scale.item())
 
 
+@pytest.mark.parametrize("name", ["gauss:6x12", "equiangular:6x12", "clenshaw_curtis:7x12", "H2"])
+def test_a_rank_may_have_no_orders(name: str, monkeypatch) -> None:
+    grid = Grid.from_name(name)
+    coeffs = torch.zeros(2, 4, 0, dtype=torch.complex128)
+    spectra = torch.zeros(2, grid.nrings, 0, dtype=torch.complex128)
+    for call in (
+        lambda: colatitudes.to_rings(SCALAR, coeffs, grid, ()),
+        lambda: colatitudes.to_rings_adjoint(SCALAR, spectra, grid, 3, ()),
+        lambda: colatitudes.to_coeffs(SCALAR, spectra, grid, 3, ()),
+        lambda: colatitudes.to_coeffs_adjoint(SCALAR, coeffs, grid, ()),
+    ):
+        monkeypatch.setattr(legendre, "LARGEST_PRODUCT", 2**40)
+        by_table = call()
+        monkeypatch.setattr(legendre, "LARGEST_PRODUCT", -1)
+        assert call().shape == by_table.shape
+
+
 @pytest.mark.parametrize("name", ["H64", "O48", "N48", "gauss:96x192", "clenshaw_curtis:97x192"])
 def test_rings_that_mirror_each_other_are_pairs_though_their_angles_are_rounded(name: str) -> None:
     grid = Grid.from_name(name)

@@ -3,6 +3,7 @@ name, as compiled programs can hold no groups; the gradient of each is one of th
 """
 
 import math
+import zlib
 from itertools import accumulate
 from typing import Any
 
@@ -19,6 +20,7 @@ from spherule.ops.operator import operator
     "hand_out",
     "(Tensor x, int split, int join, int[] give, int[] take, str group, bool known=False)"
     " -> Tensor",
+    linear=1,
 )
 def hand_out(
     x: Tensor,
@@ -48,6 +50,7 @@ def hand_out(
     "hand_back",
     "(Tensor y, int split, int join, int[] give, int[] take, int size, str group,"
     " bool known=False) -> Tensor",
+    linear=1,
 )
 def hand_back(
     y: Tensor,
@@ -78,11 +81,14 @@ def hand_back(
     return x
 
 
-@operator("sum_ranks")
-def sum_ranks(x: Tensor, group: str, shared: bool) -> Tensor:
+@operator("sum_ranks", linear=1)
+def sum_ranks(x: Tensor, group: str, shared: bool, known: bool = False) -> Tensor:
     """The sum over ranks, on all of them. Where it is `shared`, all go on with it alike, as with a
     loss, and its gradient counts once; else each goes its own way, and all their gradients do.
+    `known` is as in `hand_out`.
     """
+    if not known:
+        _require_alike(x, (), _group(group))
     total = x.clone(memory_format=torch.contiguous_format)
     dist.all_reduce(total, group=_group(group))
     return total
@@ -96,22 +102,23 @@ def _spans(give: list[int]) -> list[tuple[int, int]]:
     return list(zip(give[::2], give[1::2], strict=True))
 
 
-def _require_alike(x: Tensor, apart: tuple[int, int], peers: dist.ProcessGroup) -> None:
+def _require_alike(x: Tensor, apart: tuple[int, ...], peers: dist.ProcessGroup) -> None:
     """All ranks have fields of one batch, number of channels and precision, or all raise. Gloo
     itself would end the process, or take what it gets; NCCL waits for its time-out.
     """
     if x.device.type != "cpu" or peers.size() == 1:
         return
-    shape = [size for dim, size in enumerate(x.shape) if dim not in apart]
-    mine = torch.tensor([math.prod(shape), x.element_size()])
+    shape = [None if dim in apart else size for dim, size in enumerate(x.shape)]
+    mine = torch.tensor(zlib.crc32(f"{shape} {x.dtype}".encode()))
     ranks = [torch.empty_like(mine) for _ in range(peers.size())]
     dist.all_gather(ranks, mine, group=peers)
-    if any(not torch.equal(theirs, mine) for theirs in ranks):
-        counts, sizes = torch.stack(ranks).T.tolist()
+    if any(theirs != mine for theirs in ranks):
+        fields = [""] * peers.size()
+        dist.all_gather_object(fields, f"{tuple(x.shape)} {x.dtype}", group=peers)
         raise ValueError(
             f"rank {peers.rank()} has fields of shape {tuple(x.shape)} and {x.dtype}, others have "
-            f"not: at each point there are {counts} numbers of {sizes} bytes, rank by rank; batch, "
-            "channels and precision must be the same on all ranks"
+            f"not: rank by rank there are {'; '.join(fields)}; batch, channels and precision must "
+            "be the same on all ranks"
         )
 
 
@@ -166,7 +173,7 @@ def _(
 
 
 @sum_ranks.register_fake
-def _(x: Tensor, group: str, shared: bool) -> Tensor:
+def _(x: Tensor, group: str, shared: bool, known: bool = False) -> Tensor:
     return torch.empty_like(x, memory_format=torch.contiguous_format)
 
 
@@ -180,11 +187,11 @@ def _keep_back(ctx: Any, inputs: tuple, output: Tensor) -> None:
 
 
 def _keep_group(ctx: Any, inputs: tuple, output: Tensor) -> None:
-    _, ctx.group, ctx.shared = inputs
+    _, ctx.group, ctx.shared, _ = inputs
 
 
 def _backward_sum(ctx: Any, g: Tensor) -> tuple:
-    return (g if ctx.shared else sum_ranks(g, ctx.group, False)), None, None
+    return (g if ctx.shared else sum_ranks(g, ctx.group, False, True)), None, None, None
 
 
 hand_out.register_autograd(

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from spherule.distributed import Place
+from spherule.ops.autocast import is_autocast
 from spherule.ops.checks import require_floats
 
 
@@ -45,7 +46,7 @@ def require_dtype(layer: nn.Module, name: str, x: Tensor) -> None:
     own = next(layer.parameters())
     if torch.compiler.is_compiling() or x.dtype == own.dtype:
         return
-    if not torch.is_autocast_enabled(x.device.type):
+    if not is_autocast(x):
         raise TypeError(
             f"{type(layer).__name__}: {name}: expected {own.dtype}, as the layer's weights are, "
             f"got {x.dtype}"

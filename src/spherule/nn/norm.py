@@ -45,7 +45,12 @@ class SphericalInstanceNorm(Placed):
     ) -> Float[Tensor, "batch channels ..."]:
         """With a mask `(batch, *grid.shape)`, mean and variance are those where it is True."""
         flat = flat_field(self, "x", x, self.weight.shape[0], self.grid)
-        weights = self.weights if mask is None else self.weights * mask.flatten(1)
+        weights = self.weights
+        if mask is not None:
+            there = mask.flatten(1)
+            weights = weights * there
+            # What is not seen may be missing, and 0 times NaN is NaN.
+            flat = flat.masked_fill(~(there[:, None] | flat.isfinite()), 0.0)
         if isinstance(self.grid, Grid):
             return instance_norm(flat, weights, self.weight, self.bias, self.eps).view_as(x)
         mean, variance = pooled(*moments(flat, weights), weights.sum(-1, keepdim=True), self.grid)

@@ -11,6 +11,7 @@ from spherule.distributed.transforms import own_orders
 from spherule.grids import Grid
 from spherule.nn.checks import flat_field, require_channels
 from spherule.nn.placed import Placed
+from spherule.ops.autocast import no_autocast
 from spherule.ops.checks import require_points, require_tensors
 from spherule.ops.sht_operators import isht_operator, sht_operator
 
@@ -156,7 +157,7 @@ class _Mix(Placed):
                     f"added: expected a batch of {x.shape[0]}, as x has, got {tuple(added.shape)}"
                 )
         coeffs = harmonics.analyze(x if added is None else torch.cat([x, added.to(x.dtype)], 1))
-        with torch.autocast(x.device.type, enabled=False):
+        with no_autocast(x):
             mixed = self._mixed(coeffs[:, : self.in_channels])
         if added is not None:
             mixed = mixed + coeffs[:, self.in_channels :]

@@ -10,6 +10,7 @@ from torch import Tensor
 from spherule import checks
 from spherule.geometry.neighborhood import Neighborhood
 from spherule.grids import Grid
+from spherule.ops.autocast import no_autocast
 from spherule.ops.checks import require_floats
 
 
@@ -54,7 +55,7 @@ def attention_weights(
     scale = q.shape[-1] ** -0.5 if scale is None else float(scale)
     dtype = torch.promote_types(q.dtype, torch.float32)
     weights = torch.from_numpy(_rows(neighborhood, chosen)).to(q.device)
-    with torch.autocast(q.device.type, enabled=False):
+    with no_autocast(q):
         scores = q[:, :, chosen].to(dtype) @ k.to(dtype).transpose(-1, -2) * scale
         return (scores + weights.log().to(dtype)).softmax(dim=-1)
 

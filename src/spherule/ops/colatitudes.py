@@ -12,6 +12,7 @@ from torch import Tensor
 from spherule.geometry.transforms import Basis, Continuation, continuation, continued_analysis
 from spherule.grids import Grid
 from spherule.ops import legendre
+from spherule.ops.autocast import no_autocast
 from spherule.ops.legendre import Rings
 from spherule.ops.tables import table
 
@@ -114,6 +115,9 @@ class _Continued:
         self, spectra: Tensor, orders: Orders, spin: int, *, transposed: bool = False
     ) -> Tensor:
         """Each order by its matrix: (..., ring, order) to (..., node, order), or back."""
+        if not orders:  # a rank may have none
+            nodes, rings = self.step.matrix(0, spin).shape
+            return spectra.new_zeros(*spectra.shape[:-2], rings if transposed else nodes, 0)
         alike: dict[int, list[int]] = {}
         for column, m in enumerate(orders):
             alike.setdefault(id(self.step.matrix(m, spin)), []).append(column)
@@ -121,7 +125,8 @@ class _Continued:
         for columns in alike.values():
             matrix = torch.from_numpy(self.step.matrix(orders[columns[0]], spin)).to(self.dtype)
             pairs = torch.view_as_real(spectra[..., columns].resolve_conj()).flatten(-2)
-            done = (matrix.mT if transposed else matrix) @ pairs
+            with no_autocast(matrix):
+                done = (matrix.mT if transposed else matrix) @ pairs
             parts.append(torch.view_as_complex(done.unflatten(-1, (-1, 2))))
         back = np.argsort(np.concatenate([*alike.values()]))
         return torch.cat(parts, dim=-1)[..., torch.from_numpy(back)]
@@ -143,7 +148,8 @@ def _contract(table: Tensor, x: Tensor) -> Tensor:
     size, out = x.shape[:-2].numel(), table.shape[-2]
     pairs = torch.view_as_real(x.resolve_conj().reshape(size * rows, orders)).flatten(-2)
     columns = pairs.mT.contiguous().reshape(orders, 2 * size, rows)
-    product = torch.bmm(columns, table.mT).reshape(2 * orders, size * out)
+    with no_autocast(table):
+        product = torch.bmm(columns, table.mT).reshape(2 * orders, size * out)
     result = product.mT.contiguous().reshape(*batch, out, orders, 2)
     return torch.view_as_complex(result)
 

@@ -8,6 +8,7 @@ small field.
 
 import inspect
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar
 
 import torch
@@ -128,10 +129,29 @@ def _somebody_listens() -> bool:
 
 
 def _plain(x: Any) -> bool:
-    """Whether an input is no tensor, or one with values and of torch's own classes."""
+    """Whether an input is no tensor, or one that only autograd and autocast have to do with: of
+    torch's own classes, with values, and not to be negated, batched or filled with zeros first.
+    """
     if isinstance(x, list):
         return all(map(_plain, x))
-    return not isinstance(x, Tensor) or (type(x) in (Tensor, Parameter) and not x.is_meta)
+    if not isinstance(x, Tensor):
+        return True
+    return type(x) in (Tensor, Parameter) and _keys(x) in _plain_keys(x.device.type)
+
+
+def _keys(x: Tensor) -> int:
+    """Who has to do with a tensor, as bits."""
+    return torch._C._dispatch_keys(x).raw_repr()
+
+
+@cache
+def _plain_keys(device: str) -> frozenset[int]:
+    """Of tensors with nothing special about them."""
+    kinds = []
+    for mode in (False, True):
+        with torch.inference_mode(mode):
+            kinds.append(torch.empty(0, device=device))
+    return frozenset(_keys(x) for x in kinds if not x.is_meta)
 
 
 def _requires_grad(x: Any) -> bool:

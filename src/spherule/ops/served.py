@@ -69,16 +69,27 @@ def transformed() -> bool:
     return functional or in_forward_mode()
 
 
-def differentiated() -> bool:
-    """Whether somebody wants the derivatives of a backward pass."""
-    return torch.is_grad_enabled() or transformed()
+def differentiated(*gradients: Tensor) -> bool:
+    """Whether somebody wants the derivatives of a backward pass, or many backward passes at once
+    (`is_grads_batched`), which torch has no fallback for where an operator takes lists.
+    """
+    if torch.is_grad_enabled() or transformed():
+        return True
+    return not torch.compiler.is_compiling() and any(map(_is_batched, gradients))
+
+
+_is_batched = torch._C._functorch.is_legacy_batchedtensor
 
 
 def by_reference(op: Callable[..., Any], inputs: tuple, dy: Any) -> tuple:
     """Gradients of an op's inputs that can be differentiated again; its last inputs may be None."""
     given = [x for x in inputs if x is not None]
-    _, vjp = torch.func.vjp(  # type: ignore[misc]
-        lambda *x: op(*x, *[None] * (len(inputs) - len(given))), *given
-    )
-    grads = vjp(dy)
-    return *grads, *[None] * (len(inputs) - len(given))
+    absent = [None] * (len(inputs) - len(given))
+    if transformed():
+        _, vjp = torch.func.vjp(lambda *x: op(*x, *absent), *given)  # type: ignore[misc]
+        return *vjp(dy), *absent
+    # Not by torch.func here too: it refuses hooks of saved tensors, as of checkpoints.
+    with torch.enable_grad():
+        leaves = [x.view_as(x) if x.requires_grad else x.detach().requires_grad_() for x in given]
+        outputs = op(*leaves, *absent)
+    return *torch.autograd.grad(outputs, leaves, dy, create_graph=True), *absent

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from spherule.ops.autocast import no_autocast
 from spherule.ops.forward_mode import refuse_in_backward
 from spherule.ops.operator import operator
 
@@ -74,7 +75,7 @@ def sparse_map(
     shape = (start.shape[0] - 1, transposed_start.shape[0] - 1)
     matrix = torch.sparse_csr_tensor(start, column, weight, shape, check_invariants=False)
     # Sparse products know no 16 bit, whatever the precision around them.
-    with torch.autocast(x.device.type, enabled=False):
+    with no_autocast(x):
         return (matrix @ x.T.contiguous()).T.contiguous()
 
 

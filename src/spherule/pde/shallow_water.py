@@ -85,6 +85,7 @@ class ShallowWater:
         self, state: Complex[Tensor, "*batch 3 degree degree"], dt: float, steps: int
     ) -> Complex[Tensor, "*batch 3 degree degree"]:
         """The states after `steps` steps of `dt` seconds."""
+        state = state.to(self.dtype.to_complex())
         *_, last = [state, *self.trajectory(state, dt, steps, every=max(steps, 1))]
         return last
 

@@ -67,7 +67,10 @@ def choose_device(name: str) -> torch.device:
     """`auto` is this process's CUDA device where there is one."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
-    device = torch.device(name)
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise ValueError(f"device={name!r}: {error}") from None
     if device.type == "cuda":
         if not torch.cuda.is_available():
             raise ValueError(f"device={name!r}: torch finds no CUDA device here")
@@ -83,7 +86,7 @@ def make_mesh(domain: int, device: torch.device) -> DeviceMesh | None:
     if world % domain:
         raise ValueError(
             f"domain={domain} must divide the number of processes, which is {world}: start them "
-            f"with torchrun --nproc_per_node={domain}, or a multiple"
+            f"with torchrun --nproc_per_node={domain}, or a multiple, or choose another --domain"
         )
     if domain == 1:
         return None

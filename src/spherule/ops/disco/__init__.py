@@ -16,6 +16,7 @@ from torch import Tensor
 from spherule import checks, cuda, native
 from spherule.checks import instance
 from spherule.geometry.filters import Stencil
+from spherule.ops.autocast import autocast_dtype, is_autocast, no_autocast
 from spherule.ops.checks import require_floats, require_tensors
 from spherule.ops.disco import cpu, reference
 from spherule.ops.disco.plans import shifts_everywhere
@@ -36,8 +37,8 @@ def disco(
     in_channels // group_channels of them; one is depthwise. 16-bit fields are filtered in float32.
     """
     _check(x, weight, stencil)
-    if torch.is_autocast_enabled(x.device.type) and x.dtype != torch.float64:
-        dtype = torch.get_autocast_dtype(x.device.type)
+    if is_autocast(x):
+        dtype = autocast_dtype(x)
         x, weight = x.to(dtype), weight.to(dtype)
     if x.dtype != weight.dtype:
         raise TypeError(f"weight: expected {x.dtype}, the dtype of x, got {weight.dtype}")
@@ -73,7 +74,7 @@ def _disco(x: Tensor, weight: Tensor, stencil: str, transposed: bool) -> tuple[T
     known = Stencil.from_name(stencil)
     if not known.nonzeros:  # a part of a grid may be empty
         return _output(x, weight, known, transposed).zero_(), _nothing(x)
-    with torch.autocast(x.device.type, enabled=False):
+    with no_autocast(x):
         y, hats = _kernels(x).convolve(x, weight, known, transposed)
     return y, (_nothing(x) if hats is None else hats)
 
@@ -93,7 +94,7 @@ def _disco_weight(
     known = Stencil.from_name(stencil)
     if not known.nonzeros:
         return x.new_zeros(groups, dy.shape[1] // groups, x.shape[1] // groups, known.basis)
-    with torch.autocast(x.device.type, enabled=False):
+    with no_autocast(x):
         return _kernels(x).correlate(x, dy, *hats, groups, known, transposed)
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from spherule import checks
 from spherule.checks import instance, number
 from spherule.grids import Grid
+from spherule.ops.autocast import autocast_dtype, no_autocast
 from spherule.ops.checks import require_qkv
 from spherule.ops.global_attention import flash, fused, reference
 from spherule.ops.operator import operator
@@ -81,11 +82,9 @@ def global_attention(
     require_qkv(q, k, v, key_mask)
     if k.shape[2] != key_grid.size:
         raise ValueError(f"k has {k.shape[2]} points, but {key_grid!r} has {key_grid.size}")
-    kind, dtype = q.device.type, q.dtype
-    if torch.is_autocast_enabled(kind) and dtype != torch.float64:
-        dtype = torch.get_autocast_dtype(kind)
+    dtype = autocast_dtype(q)
     scale = q.shape[-1] ** -0.5 if scale is None else float(scale)
-    with torch.autocast(kind, enabled=False):
+    with no_autocast(q):
         if key_mask is None and not return_lse and _wants_flash(q, v, key_grid, dtype, scale):
             q, k, v = (x.to(dtype) for x in (q, k, v))
             return _flash(q, k, v, key_grid, scale, dropout_p)

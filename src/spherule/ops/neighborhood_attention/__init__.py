@@ -16,10 +16,12 @@ from torch import Tensor
 from spherule import checks, cuda, native
 from spherule.checks import instance
 from spherule.geometry.neighborhood import Neighborhood
+from spherule.ops.autocast import autocast_dtype, no_autocast
 from spherule.ops.checks import require_qkv
 from spherule.ops.forward_mode import has_tangent, refuse_in_backward
 from spherule.ops.neighborhood_attention import cpu, reference
 from spherule.ops.operator import operator
+from spherule.ops.served import by_reference
 
 
 @overload
@@ -77,9 +79,8 @@ def neighborhood_attention(
     (1, 2, 768, 16)
     """
     _check(q, k, v, neighborhood, key_mask)
-    kind = q.device.type
-    if torch.is_autocast_enabled(kind) and q.dtype != torch.float64:
-        q, k, v = (x.to(torch.get_autocast_dtype(kind)) for x in (q, k, v))
+    dtype = autocast_dtype(q)
+    q, k, v = (x.to(dtype) for x in (q, k, v))
     scale = q.shape[-1] ** -0.5 if scale is None else float(scale)
     if has_tangent(q, k, v):
         out, lse = reference.neighborhood_attention(q, k, v, neighborhood, scale, key_mask)
@@ -112,7 +113,7 @@ def _attention(
         return _outputs(q, v)
     nb, kernels = Neighborhood.from_name(neighborhood), _kernels(q, v)
     if kernels is None:
-        with torch.autocast(q.device.type, enabled=False):
+        with no_autocast(q):
             out, lse = reference.neighborhood_attention(q, k, v, nb, scale, key_mask)
         return _layout(q, v).copy_(out), lse
     out, lse = _outputs(q, v)
@@ -138,7 +139,7 @@ def _attention_backward(
         return grads[0], grads[1].zero_(), grads[2].zero_()
     nb, kernels = Neighborhood.from_name(neighborhood), _kernels(q, v)
     if kernels is None:
-        with torch.autocast(q.device.type, enabled=False):
+        with no_autocast(q):
             if grad_lse is None:
                 grad_lse = torch.zeros_like(lse)
             values = _reference_grads(grad_out, grad_lse, q, k, v, key_mask, nb, scale)
@@ -222,15 +223,15 @@ def _second_backward(ctx: Any, *cotangents: Tensor) -> tuple:
     nb = Neighborhood.from_name(ctx.neighborhood)
     given = grad_lse is not None
     first = grad_lse if given else q.new_zeros(q.shape[:-1], dtype=_wide(q))
-    _, vjp = torch.func.vjp(  # type: ignore[misc]
-        lambda *x: _reference_grads(x[0], x[1], x[2], x[3], x[4], key_mask, nb, ctx.scale),
-        grad_out,
-        first,
-        q,
-        k,
-        v,
+
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        return reference.neighborhood_attention(q, k, v, nb, ctx.scale, key_mask)
+
+    d_out, d_lse, *d_qkv = by_reference(
+        lambda d_out, d_lse, *qkv: by_reference(attend, qkv, (d_out, d_lse)),
+        (grad_out, first, q, k, v),
+        cotangents,
     )
-    d_out, d_lse, *d_qkv = vjp(cotangents)
     return d_out, d_lse if given else None, *d_qkv, *[None] * 5
 
 

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from spherule.ops.autocast import no_autocast
 from spherule.ops.norm import cpu, reference
 from spherule.ops.operator import operator
 from spherule.ops.served import by_reference, differentiated, served
@@ -21,7 +22,7 @@ def moments(
     """Mean and variance of each channel of each sample, in 32 bits at least, whatever autocast
     says; 0 where the weights are.
     """
-    with torch.autocast(x.device.type, enabled=False):
+    with no_autocast(x):
         x, weights = _wide(x, weights)
         return _moments(x, weights) if served(x, weights) else reference.moments(x, weights)
 
@@ -33,7 +34,7 @@ def standardize(
     shift: Float[Tensor, "channels"],
 ) -> Float[Tensor, "batch channels points"]:
     """(x - mean) scale + shift, in the dtype of x."""
-    with torch.autocast(x.device.type, enabled=False):
+    with no_autocast(x):
         inputs = _wide(x, mean, scale, shift)
         y = _standardize(*inputs) if served(*inputs) else reference.standardize(*inputs)
         return y.to(x.dtype)
@@ -47,7 +48,7 @@ def instance_norm(
     eps: float,
 ) -> Float[Tensor, "batch channels points"]:
     """(x - mean) / sqrt(variance + eps) scale + shift, in the dtype of x, by its own moments."""
-    with torch.autocast(x.device.type, enabled=False):
+    with no_autocast(x):
         wide, *others = _wide(x, weights, scale, shift)
         if served(wide, *others):
             y, _, _ = _instance_norm(wide, *others, eps)

@@ -138,7 +138,7 @@ def _keep(ctx: Any, inputs: tuple, output: list[Tensor]) -> None:
 
 def _backward(ctx: Any, dys: list[Tensor]) -> tuple:
     x, weight = ctx.saved_tensors
-    if differentiated():
+    if differentiated(*dys):
         # The bias takes part by its gradient alone, which is a sum: any value does.
         bias = weight.new_zeros(weight.shape[0]) if ctx.bias else None
         grads = by_reference(
