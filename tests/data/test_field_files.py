@@ -211,3 +211,63 @@ def test_grib_without_messages_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
         grib._opened("empty.grib", 0, False)
     cubes.append(era5_like("era5", times=2)[["z"]])
     assert list(grib._opened("one.grib", 0, False).data_vars) == ["z"]
+
+
+def test_files_of_one_time_each_are_joined(data, tmp_path: Path) -> None:
+    for i in range(4):
+        data.isel(time=i).to_netcdf(tmp_path / f"{i}.nc", engine="h5netcdf")
+    (tmp_path / ".DS_Store").write_bytes(b"no fields")
+    joined = ForecastDataset(tmp_path, ["z"], lead="1h")
+    wanted = ForecastDataset(data.isel(time=slice(4)), ["z"], lead="1h")
+    assert len(joined) == len(wanted) == 3
+    assert all(torch.equal(a, b) for a, b in zip(joined[1], wanted[1], strict=True))
+
+
+def test_a_time_in_two_files_is_refused(data, tmp_path: Path) -> None:
+    for i, times in enumerate((slice(0, 4), slice(3, 8))):
+        data.isel(time=times).to_netcdf(tmp_path / f"{i}.nc", engine="h5netcdf")
+    with pytest.raises(ValueError, match=r"in more than one of 2 files|don't fit together"):
+        open_fields(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "levels", [[0.494025, 1062.43994, 2225.078], [1.00000012, 1.0000024, 3.0], ["low", "mid", "up"]]
+)
+def test_levels_are_found_again_by_their_names(data, levels: list) -> None:
+    kind = None if isinstance(levels[0], str) else np.float32
+    axis = xr.DataArray(np.array(levels, dtype=kind), dims="depth", attrs={"positive": "down"})
+    deep = xr.concat([k * data.z for k in range(3)], "depth").assign_coords(depth=axis)
+    names = list(choose(deep.to_dataset(name="z"), ["z"], "file").data_vars)
+    assert len(set(names)) == 3
+    for k, name in enumerate(names):
+        found = choose(deep.to_dataset(name="z"), [str(name)], "file")
+        assert np.array_equal(found[name], k * data.z)
+
+
+@pytest.mark.parametrize("calendar", ["noleap", "standard"])
+def test_axes_of_many_centuries_can_be_followed(data, calendar: str) -> None:
+    pytest.importorskip("cftime")
+    months = xr.date_range("1500-01-01", periods=8 * 12, freq="100MS", calendar=calendar,
+                           use_cftime=True)  # fmt: skip
+    old = data.isel(time=np.arange(8 * 12) % 8).assign_coords(time=months)
+    for lead in ("100mo", "1step"):
+        found = ForecastDataset(old, ["z"], lead=lead)
+        assert len(found) == 8 * 12 - 1
+
+
+def test_times_that_are_missing_or_none_are_named(data) -> None:
+    for place in (0, 3, 7):
+        times = data.time.values.copy()
+        times[place] = np.datetime64("NaT")
+        with pytest.raises(
+            ValueError, match=f"1 of 8 times are missing, the first at place {place}"
+        ):
+            ForecastDataset(data.assign_coords(time=times), ["z"], lead="1h")
+    with pytest.raises(ValueError, match="has no times"):
+        ForecastDataset(data.isel(time=slice(0)), ["z"], lead="1h")
+
+
+def test_durations_are_no_numbers(data) -> None:
+    sun = data.assign(sun=data.z.astype("timedelta64[s]").astype("timedelta64[ns]"))
+    with pytest.raises(ValueError, match="sun holds timedelta64"):
+        ForecastDataset(sun, ["sun"], lead="1h")

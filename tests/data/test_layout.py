@@ -5,6 +5,7 @@ import pytest
 
 from spherule import Grid
 from spherule.data.layout import Layout
+from tests.fields import era5_like
 
 xr = pytest.importorskip("xarray")
 
@@ -81,3 +82,39 @@ def test_what_is_resampled_on_the_way_is_the_same_part() -> None:
         assert mine.shape == (3, *part.grid.shape)
         points = target.points(2, 5)
         assert np.array_equal(mine.reshape(3, -1), whole.reshape(3, -1)[:, points])
+
+
+def renamed(data, north: dict, east: dict):
+    """Rows and columns under other names, known by their attributes."""
+    there = data.rename(latitude="y", longitude="x")
+    return there.assign_coords(y=("y", there.y.values, north), x=("x", there.x.values, east))
+
+
+@pytest.mark.parametrize(
+    ("north", "east"),
+    [
+        ({"standard_name": "latitude"}, {"standard_name": "longitude"}),
+        ({"units": "degree_north"}, {"units": "degree_east"}),
+        ({"units": "degreesN"}, {"units": "degrees_E"}),
+    ],
+)
+def test_coordinates_are_known_by_what_cf_says_of_them(north: dict, east: dict) -> None:
+    data = era5_like("era5", times=2)
+    found = renamed(data, north, east)
+    assert np.array_equal(Layout.of(found).read(found.place), Layout.of(data).read(data.place))
+    capitals = data.rename(latitude="Latitude", longitude="LON")
+    assert Layout.of(capitals).grid == Layout.of(data).grid
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_mesh_of_rows_and_columns_is_one_though_it_is_rounded(transposed: bool) -> None:
+    data = era5_like("era5", times=2)
+    rng = np.random.default_rng(0)
+    lat, lon = np.meshgrid(data.latitude, data.longitude, indexing="ij")
+    noise = rng.uniform(-1e-5, 1e-5, (2, *lat.shape))
+    dims = ("y", "x")
+    mesh = data.rename(latitude="y", longitude="x").drop_vars(["y", "x"])
+    order = dims[::-1] if transposed else dims
+    lat, lon = (a.T if transposed else a for a in (lat + noise[0], lon + noise[1]))
+    mesh = mesh.assign_coords(nav_lat=(order, lat), nav_lon=(order, lon))
+    assert np.array_equal(Layout.of(mesh).read(mesh.place), Layout.of(data).read(data.place))

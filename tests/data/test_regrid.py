@@ -67,21 +67,58 @@ def test_the_command_writes_the_file(
     assert open_fields(out).z.dims == ("time", "cell")
 
 
-@pytest.mark.parametrize("when", ["begin", "end"])
-def test_nothing_is_left_of_a_file_that_could_not_be_written(when, tmp_path: Path) -> None:
-    data = era5_like("era5", times=2)
-    if when == "begin":
-        data["z"].attrs["about"] = {"no": "attribute of HDF5's"}
-        with pytest.raises(Exception, match=r"about|dtype|Object"):
-            regrid(data, tmp_path / "out.nc", Grid.gauss(8, 16))
-    else:
-        writer = FieldWriter(tmp_path / "out.nc", data, ("latitude", "longitude"))
-        with pytest.raises(OSError, match="full"), writer:  # noqa: PT012
-            close = writer._close
+@pytest.mark.parametrize("step", ["_chunks", "_close", "write"])
+def test_nothing_is_left_of_a_file_that_could_not_be_written(step, tmp_path: Path) -> None:
+    class Full(FieldWriter):
+        def __enter__(self) -> FieldWriter:
+            super().__enter__()
+            close = self._close
+            if step == "_close":
+                self._close = lambda: fail(close)
+            return self
 
-            def fail() -> None:
-                close()
-                raise OSError("the disk is full")
+        def _chunks(self, variable):
+            return fail() if step == "_chunks" else super()._chunks(variable)
 
-            writer._close = fail
+    def fail(first=lambda: None):
+        first()
+        raise OSError("the disk is full")
+
+    writer = Full(tmp_path / "out.nc", era5_like("era5", times=2), ("latitude", "longitude"))
+    with pytest.raises(OSError, match="full"), writer:
+        if step == "write":
+            fail()
     assert not list(tmp_path.iterdir())
+
+
+def test_what_is_no_field_goes_along_or_is_named(tmp_path: Path) -> None:
+    data = era5_like("era5", times=2).assign(
+        p0=1000.0, zonal=(("time", "latitude"), np.zeros((2, 13))), weight=("time", [0.5, 1.5])
+    )
+    said: list[str] = []
+    regrid(data, tmp_path / "out.nc", Grid.gauss(8, 16), log=said.append)
+    out = open_fields(tmp_path / "out.nc")
+    assert out.p0 == 1000
+    assert np.array_equal(out.weight, [0.5, 1.5])
+    assert "zonal" not in out.variables
+    assert said == ["note: left out, since they are no fields of numbers: zonal"]
+
+
+@pytest.mark.parametrize("suffix", [".nc", ".zarr"])
+def test_attributes_of_every_kind_are_written(suffix: str, tmp_path: Path) -> None:
+    if suffix == ".zarr":
+        pytest.importorskip("zarr", reason="Zarr 3 needs Python 3.11")
+    data = era5_like("era5", times=2)
+    data.z.attrs |= {
+        "valid_range": np.array([-32766, 32767], np.int16), "flags": np.array([1, 2]), "on": True,
+        "levels": np.array([0.5, 1.5], np.float32), "nested": {"a": [1, None]}, "words": ["a", "b"],
+        "mixed": [1, "a"], "none": None,
+    }  # fmt: skip
+    data.attrs["history"] = np.float32(2.5)
+    regrid(data, tmp_path / f"out{suffix}", Grid.gauss(8, 16))
+    attrs = open_fields(tmp_path / f"out{suffix}").z.attrs
+    assert "valid_range" not in attrs
+    assert np.array_equal(attrs["flags"], [1, 2])
+    assert attrs["on"] == 1
+    assert np.array_equal(attrs["levels"], [0.5, 1.5])
+    assert attrs["nested"] == '{"a": [1, null]}'

@@ -268,6 +268,13 @@ def test_a_directory_with_a_run_is_never_overwritten_by_chance(tmp_path: Path, f
         train(tiny(batch=2), directory, resume=True)
     with pytest.raises(ValueError, match="exclude each other"):
         train(tiny(), directory, resume=True, overwrite=True)
+    with pytest.raises(ValueError, match="exclude each other"):
+        train(tiny(), directory, resume=True, init=finished)
+    with pytest.raises(ValueError, match="at step 9 already, beyond the 3 that --epochs 1"):
+        train(tiny(epochs=1), directory, resume=True, log=silent)
+    assert json.loads((directory / "config.json").read_text())["training"]["epochs"] == 3
+    with pytest.raises(ValueError, match=r"is a checkpoint of a run; give the run itself"):
+        Run.open(next((directory / "checkpoints").iterdir()))
     assert (directory / "metrics.jsonl").read_bytes() == content
     train(tiny(epochs=1), directory, overwrite=True, log=silent)
     assert len(losses(directory)) == 3

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from spherule.models import from_pretrained
-from spherule.runs import Run, evaluate, publish
+from spherule.runs import Run, evaluate, publish, train
 from tests.models.test_hub import COMMIT, StandIn
-from tests.tiny import silent
+from tests.tiny import silent, tiny
 
 
 def test_card_says_what_the_run_reached_and_how(
@@ -49,3 +49,27 @@ def test_a_published_directory_is_a_model_and_a_run(finished: Path, tmp_path: Pa
 def test_a_run_is_not_published_over(finished: Path) -> None:
     with pytest.raises(ValueError, match="holds something else"):
         publish(Run.open(finished), finished, log=silent)
+
+
+def test_what_is_published_is_not_trained_over(finished: Path, tmp_path: Path) -> None:
+    where = tmp_path / "water"
+    publish(Run.open(finished), where, log=silent)
+    for how in ({}, {"overwrite": True}, {"resume": True}):
+        with pytest.raises(FileExistsError, match="holds a published model; give another --out"):
+            train(tiny(), where, log=silent, **how)
+
+
+def test_what_a_full_disk_cut_short_is_published_again(
+    finished: Path, tmp_path: Path, monkeypatch
+) -> None:
+    run = Run.open(finished)
+
+    def full(*args: object, **options: object) -> None:
+        (tmp_path / "water/config.json").write_text("{}")
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="no space"):
+        patch.setattr(type(run.model), "save_pretrained", full)
+        publish(run, tmp_path / "water", log=silent)
+    publish(run, tmp_path / "water", log=silent)
+    assert Run.open(tmp_path / "water").config == run.config

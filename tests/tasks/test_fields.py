@@ -3,6 +3,7 @@
 import datetime
 import json
 import math
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -462,3 +463,19 @@ def test_variables_of_other_dimensions_are_refused(forecast, tmp_path: Path) -> 
     data.to_netcdf(tmp_path / "other.nc", engine="h5netcdf")
     with pytest.raises(ValueError, match=r"different dimensions: z \(.*, t \("):
         predict(Run.open(forecast[1]), tmp_path / "other.nc", tmp_path / "out.nc")
+
+
+def test_a_run_is_told_where_its_data_have_moved(forecast, tmp_path: Path) -> None:
+    path, directory = forecast
+    here, there = tmp_path / "run", tmp_path / path.name
+    shutil.copytree(directory, here)
+    config = Run.open(here).config
+    gone = replace(config, task=replace(config.task, data=tmp_path / "gone.nc"))
+    gone.save(here / "config.json")
+    with pytest.raises(
+        FileNotFoundError, match=r"gone.nc does not exist; .*--resume.*--data WHERE"
+    ):
+        Run.open(here).task()
+    shutil.copy(path, there)
+    train(replace(config, task=replace(config.task, data=there)), here, resume=True, log=silent)
+    assert Run.open(here).task(silent).test_samples == Run.open(directory).task(silent).test_samples

@@ -89,13 +89,22 @@ def test_bad_images_are_named(trained: Path, finished: Path, tmp_path: Path) -> 
     run = Run.open(trained)
     Image.new("RGB", (30, 30)).save(tmp_path / "square.png")
     (tmp_path / "text.png").write_text("hello")
+    Image.fromarray(np.linspace(0, 65535, 200).reshape(10, 20).astype(np.uint16)).save(
+        tmp_path / "deep.png"
+    )
     for name, words in (
         ("square.png", "30x30 is not a whole panorama"),
         ("text.png", "can't be used"),
         ("no.png", "does not exist"),
+        ("deep.png", "save it with 8 bits"),
     ):
         with pytest.raises((ValueError, OSError), match=words):
             predict(run, tmp_path / name, tmp_path / "out.png")
+    Image.new("RGB", (20, 10)).save(tmp_path / "photo.png")
+    before = (tmp_path / "photo.png").read_bytes()
+    with pytest.raises(FileExistsError, match="exists: remove it, or choose another name"):
+        predict(run, tmp_path / "photo.png", tmp_path / "photo.png")
+    assert (tmp_path / "photo.png").read_bytes() == before
     with pytest.raises(ValueError, match=r"ends in \.png"):
         predict(run, tmp_path / "square.png", tmp_path / "out.jpg")
     with pytest.raises(ValueError, match="cannot be read"):

@@ -48,6 +48,8 @@ def main() -> None:
         sys.stdout.flush()
     except BrokenPipeError:  # as in `spherule list | head`: nobody reads any more
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        sys.exit("spherule: interrupted")
     except (ValueError, OSError, FloatingPointError, MemoryError) as error:
         sys.exit(f"spherule: {_rank()}{error}")
     except ModuleNotFoundError as error:

@@ -37,7 +37,7 @@ class Evaluate:
 
     directory: tyro.conf.Positional[Path]
     samples: int | None = None
-    """How many; by default all, of shallow water as many as for validation."""
+    """How many; by default all, of shallow water as many as the run's --test-samples."""
     checkpoint: Literal["best", "last"] = "best"
     scores: Path | None = None
     """Where a forecast's scores go, as JSON (.json) or NetCDF (.nc); by default scores.json in the
@@ -97,7 +97,7 @@ class Evaluate:
 
 @dataclass(frozen=True)
 class Predict:
-    """Apply a run's model to a file: fields in Zarr or NetCDF, or a panorama image."""
+    """Apply a run's model to a file: fields in NetCDF, Zarr or GRIB, or a panorama image."""
 
     directory: tyro.conf.Positional[Path]
     input: Path
@@ -171,6 +171,8 @@ class Compare:
         if self.paper and not self.directories:
             print("\n\n".join(table.markdown() for table in paper_tables()))
             return
+        if self.out is not None and self.out.suffix not in (".md", ".html"):
+            raise ValueError(f"out={str(self.out)!r}: expected a name that ends in .md or .html")
         table = results_table(self.directories, paper=self.paper, device=self.device)
         scores, bad = self._scores()
         tables = [table, *scores]
@@ -180,10 +182,6 @@ class Compare:
         for sentence in bad:
             console.print(escape(sentence), style="red", highlight=False)
         if self.out is not None:
-            if self.out.suffix not in (".md", ".html"):
-                raise ValueError(
-                    f"out={str(self.out)!r}: expected a name that ends in .md or .html"
-                )
             self.out.parent.mkdir(parents=True, exist_ok=True)
             page = comparison_page(tables, bad) if self.out.suffix == ".html" else text
             self.out.write_text(page + "\n")

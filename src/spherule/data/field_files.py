@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spherule import checks
 from spherule.data.grib import is_grib, open_grib
+from spherule.data.times import NAMES as TIMES
 from spherule.optional import explained, require
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ Source: TypeAlias = "Path | str | xr.Dataset"
 s3://bucket/era5.zarr, or an open dataset."""
 
 MEMBERS = ("number", "member", "realization", "ensemble", "ens")
+_LEVELS = ("level", "lev", "plev", "pressure_level", "isobaricInhPa", "height")
 _ZARR = ("zarr.json", ".zgroup", ".zmetadata")
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+")
 
@@ -40,7 +42,8 @@ def open_fields(source: Source) -> "xr.Dataset":
     path = Path(text)
     if path.exists():
         if path.is_dir() and not _is_zarr(path):
-            files = sorted(p for p in path.iterdir() if p.is_file() or _is_zarr(p))
+            seen = (p for p in path.iterdir() if not p.name.startswith("."))
+            files = sorted(p for p in seen if p.is_file() or _is_zarr(p))
         else:
             files = [path]
     else:
@@ -52,14 +55,30 @@ def open_fields(source: Source) -> "xr.Dataset":
     if len(files) == 1:
         return _open(files[0])
     chunks: dict[str, int] | None = {} if _has_dask() else None
-    parts = [_open(file, chunks) for file in files]
+    parts = _along_axes([_open(file, chunks) for file in files])
     try:
-        return xr.combine_by_coords(
+        joined = xr.combine_by_coords(
             parts, join="exact", data_vars="minimal", coords="minimal", compat="override",
             combine_attrs="override",
         )  # fmt: skip
     except ValueError as error:
         raise ValueError(f"{text}: {len(files)} files don't fit together: {error}") from error
+    for name, index in joined.indexes.items():
+        if not index.is_unique:
+            twice = index[index.duplicated()][0]
+            raise ValueError(f"{text}: {name} {twice} is in more than one of {len(files)} files")
+    return joined
+
+
+def _along_axes(parts: list["xr.Dataset"]) -> list["xr.Dataset"]:
+    """Files of one time, member or level each, with dimensions to join them along."""
+    names = {name for part in parts for name in part.coords if part[name].ndim == 0}
+    for name in sorted(names, key=str):
+        single = [part[name].values[()] for part in parts if name in part.coords]
+        axis = name in (*TIMES, *MEMBERS, *_LEVELS)
+        if axis and len(single) == len(parts) and len({*map(str, single)}) > 1:
+            parts = [part.expand_dims(name) for part in parts]
+    return parts
 
 
 def named(source: Source) -> str:
@@ -93,12 +112,12 @@ def choose(data: "xr.Dataset", names: Sequence[str], source: object) -> "xr.Data
             chosen[name] = variable
             continue
         values = variable[axis].values.tolist()
+        levels = _labels(values)
         wanted = [_level(name, level, values, axis)] if at else range(len(values))
         for i in wanted:
-            label = f"{base}@{values[i]:g}"
             units = str(variable[axis].attrs.get("units", ""))
             one = variable.isel({axis: i}).drop_vars(axis)
-            chosen[label] = one.assign_attrs(level=f"{values[i]:g} {units}".strip())
+            chosen[f"{base}@{levels[i]}"] = one.assign_attrs(level=f"{levels[i]} {units}".strip())
     return data.drop_vars(list(data.data_vars)).assign(chosen)
 
 
@@ -112,12 +131,25 @@ def member_axis(variable: "xr.DataArray") -> str | None:
     return None
 
 
-def _level(name: str, level: str, values: list[float], axis: str) -> int:
+def _labels(values: list[Any]) -> list[str]:
+    """Of levels: six digits, or all where these don't tell them apart."""
+    short = [value if isinstance(value, str) else f"{value:g}" for value in values]
+    return short if len({*short}) == len(values) else list(map(str, values))
+
+
+def _level(name: str, level: str, values: list[Any], axis: str) -> int:
+    """Where a level is, by its label or by a number that is as good as equal."""
+    labels = _labels(values)
+    if level in labels:
+        return labels.index(level)
     try:
-        return min(i for i, value in enumerate(values) if abs(value - float(level)) < 1e-6)
-    except ValueError:
-        listed = ", ".join(f"{value:g}" for value in values)
-        raise ValueError(f"{name!r}: {axis} has no {level}; it has {listed}") from None
+        near = [(abs(value - float(level)), i) for i, value in enumerate(values)]
+        distance, place = min(near)
+        if distance <= 1e-5 * abs(float(level)) + 1e-6:
+            return place
+    except (ValueError, TypeError):  # no number, on either side
+        pass
+    raise ValueError(f"{name!r}: {axis} has no {level}; it has {', '.join(labels)}")
 
 
 def _level_axis(variable: "xr.DataArray") -> str | None:
@@ -128,7 +160,7 @@ def _level_axis(variable: "xr.DataArray") -> str | None:
         attributes = variable[dim].attrs
         vertical = attributes.get("axis") == "Z" or "positive" in attributes
         pressure = str(attributes.get("units", "")).lower() in ("hpa", "pa", "mb", "millibars")
-        common = dim in ("level", "lev", "plev", "pressure_level", "isobaricInhPa", "height")
+        common = dim in _LEVELS
         if vertical or pressure or common:
             return dim
     return None

@@ -1,6 +1,7 @@
 """Fields that are written piece by piece: a Zarr store or NetCDF file like a user's own."""
 
 import contextlib
+import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spherule.files import require_new
 from spherule.optional import require
 
 if TYPE_CHECKING:
@@ -29,8 +31,7 @@ class FieldWriter:
     def __init__(self, target: Path, like: "xr.Dataset", space: Sequence[str]) -> None:
         if target.suffix not in SUFFIXES:
             raise ValueError(f"output={str(target)!r}: expected a name that ends in .zarr or .nc")
-        if target.exists():
-            raise FileExistsError(f"{target} exists: remove it, or choose another name")
+        require_new(target)
         self.target, self.like, self.space = target, like, tuple(space)
         self.partial = target.with_name(f"{target.stem}.partial{target.suffix}")
         self._arrays: dict[str, Any] = {}
@@ -133,10 +134,25 @@ class FieldWriter:
             self.partial.unlink(missing_ok=True)
 
 
+_OF_VALUES = ("valid_range", "valid_min", "valid_max", "actual_range")
+"""Attributes that say what values there were, packed or not, and not what there will be."""
+
+
 def _plain(attributes: Mapping[Any, Any]) -> dict[str, Any]:
-    """What both formats can hold: numpy's scalars as Python's, and no nulls."""
+    """What both formats can hold: texts, numbers and lists of them."""
     return {
-        str(name): value.item() if isinstance(value, np.generic) else value
+        str(name): _held(value)
         for name, value in attributes.items()
-        if value is not None
+        if value is not None and name not in _OF_VALUES
     }
+
+
+def _held(value: Any) -> Any:
+    value = value.tolist() if isinstance(value, np.generic | np.ndarray) else value
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, list | tuple):
+        kinds = {type(item) for item in value}
+        if (kinds and kinds <= {int, float}) or kinds == {str}:
+            return list(value)
+    return value if isinstance(value, str | int | float) else json.dumps(value, default=str)

@@ -14,7 +14,7 @@ from torch.utils.data import Dataset
 from spherule.data.field_files import Source, choose, member_axis, named, open_fields
 from spherule.data.layout import Layout
 from spherule.data.statistics import Statistics
-from spherule.data.times import Lead, span, stamps, text, time_axis
+from spherule.data.times import Lead, length, smallest_step, span, text, time_axis
 from spherule.distributed import Shards
 from spherule.grids import Grid
 
@@ -105,8 +105,7 @@ class ForecastDataset(Dataset[tuple[Tensor, ...]]):
     @property
     def length(self) -> float:
         """Seconds from the first input to the last target."""
-        ends = self.times[[self._sequences[0][0], self._sequences[-1][-1]]]
-        return float(stamps(ends)[-1]) / 1e9
+        return length(self.times[[self._sequences[0][0], self._sequences[-1][-1]]])
 
     def time(self, index: int, lead: int = 0) -> Any:
         """When the input of a sample is, or the target of a lead."""
@@ -153,7 +152,7 @@ class ForecastDataset(Dataset[tuple[Tensor, ...]]):
         first, last = (round(fraction * self.times.size) for fraction in part)
         places = self._inside(leads, part)
         if not len(places):
-            step = span(float(np.diff(stamps(self.times)).min()) / 1e9)
+            step = span(smallest_step(self.times))
             raise ValueError(
                 f"{self.name}: none of times {first} to {last - 1} follow others by "
                 f"lead={self.lead}, {leads} in a row; the smallest step is {step}"

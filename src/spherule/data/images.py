@@ -137,6 +137,8 @@ def read_panorama(path: Path) -> UInt8[np.ndarray, "height width 3"]:
                     raise ValueError(
                         f"{width}x{height} is not a whole panorama, twice as wide as high"
                     )
+                if image.mode[0] in "IF":  # more than 8 bits, which Pillow would clip
+                    raise ValueError(f"its mode is {image.mode}; save it with 8 bits a color")
                 return np.array(image.convert("RGB"))
     except Exception as error:  # decoders have many words for damage
         raise ValueError(f"{path} can't be used: {error}") from error

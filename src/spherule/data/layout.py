@@ -14,12 +14,17 @@ from numpy.typing import NDArray
 
 from spherule import ops
 from spherule.grids import Grid
-from spherule.grids.match import Match
+from spherule.grids.match import TOLERANCE, Match
 
 if TYPE_CHECKING:
     import xarray as xr
 
 LATITUDES, LONGITUDES = ("latitude", "lat", "nav_lat"), ("longitude", "lon", "nav_lon")
+_UNITS = {
+    "latitude": ("degrees_north", "degree_north", "degrees_N", "degree_N", "degreesN", "degreeN"),
+    "longitude": ("degrees_east", "degree_east", "degrees_E", "degree_E", "degreesE", "degreeE"),
+}
+"""CF's spellings."""
 
 
 @dataclass(frozen=True)
@@ -39,14 +44,13 @@ class Layout:
         """Recognize it from the coordinates of latitude and longitude in degrees. Fields are read
         on `target` where that is given: averaged over its cells if it is the coarser.
         """
-        latitude, longitude = (
-            _coordinate(data, names, unit)
-            for names, unit in ((LATITUDES, "degrees_north"), (LONGITUDES, "degrees_east"))
-        )
+        latitude, longitude = _coordinate(data, LATITUDES), _coordinate(data, LONGITUDES)
         dims = tuple(dict.fromkeys((*latitude.dims, *longitude.dims)))
         lat, lon = latitude.values, longitude.values
         if lat.ndim == lon.ndim == 2 and latitude.dims == longitude.dims:
-            if np.ptp(lat, axis=1).max() or np.ptp(lon, axis=0).max():
+            if np.ptp(lat, axis=0).max() <= TOLERANCE:  # columns of a latitude each
+                dims, lat, lon = dims[::-1], lat.T, lon.T
+            if max(np.ptp(lat, axis=1).max(), np.ptp(lon, axis=0).max()) > TOLERANCE:
                 raise ValueError(
                     f"{latitude.name} and {longitude.name} vary along both of {latitude.dims}: the "
                     "grid is curvilinear. Bring it onto rings first, with CDO's remapbil or xESMF"
@@ -82,6 +86,8 @@ class Layout:
         if self.rings is not None and self.target is None:
             where, match = match.part(*self.rings)
             variable = variable.isel(dict(zip(self.dims, where, strict=True)))
+        if variable.dtype.kind not in "fiub":
+            raise ValueError(f"{variable.name} holds {variable.dtype}, expected numbers")
         values = variable.transpose(..., *self.dims).values
         with np.errstate(over="ignore"):  # what float32 can't hold is refused as infinite
             single = np.ascontiguousarray(values, dtype=np.float32)
@@ -117,15 +123,19 @@ def _resampled(u: NDArray[np.float32], source: Grid, target: Grid) -> NDArray[np
     return ops.resample(torch.from_numpy(u), source, target, mode=mode).numpy()
 
 
-def _coordinate(data: "xr.Dataset", names: tuple[str, ...], unit: str) -> Any:
-    for name in names:
-        if name in data.variables:
-            return data[name]
-    for other in data.variables:
-        if data[other].attrs.get("units") == unit:
-            return data[other]
+def _coordinate(data: "xr.Dataset", names: tuple[str, ...]) -> Any:
+    """By name, by CF's standard name, by CF's units, or by a name in capitals."""
+    units = _UNITS[names[0]]
+    for known in (
+        lambda other: other in names,
+        lambda other: data[other].attrs.get("standard_name") == names[0],
+        lambda other: data[other].attrs.get("units") in units,
+        lambda other: str(other).lower() in names,
+    ):
+        if found := [other for other in data.variables if known(other)]:
+            return data[min(found, key=lambda name: names.index(name) if name in names else 0)]
     there = ", ".join(map(str, data.variables))
     raise ValueError(
-        f"no coordinate {' or '.join(names)} (or with units {unit}) among {there}; fields in "
+        f"no coordinate {' or '.join(names)} (or with units {units[0]}) among {there}; fields in "
         "harmonics or on a rotated grid must be brought onto rings first, with CDO or MIR"
     )

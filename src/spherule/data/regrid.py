@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 Method: TypeAlias = Literal["bilinear", "nearest", "conservative", "spectral"]
-METHODS = ("bilinear", "nearest", "conservative", "spectral")
+METHODS: tuple[Method, ...] = get_args(Method)
 
 
 @checks.arguments
@@ -41,16 +41,21 @@ def regrid(
     layout = Layout.of(data, repair=repair)
     if layout.match.note:
         log(f"note: {layout.match.note}")
-    names = [n for n, v in data.data_vars.items() if set(layout.dims) <= set(v.dims)]
-    names = [n for n in names if data[n].dtype.kind in "fiub"]
+    space = set(layout.dims)
+    fields = [n for n, v in data.data_vars.items() if space <= set(v.dims)]
+    names = [n for n in fields if data[n].dtype.kind in "fiub"]
     if not names:
         raise ValueError(f"{named(source)}: no variable has dimensions {layout.dims}")
-    like, dims = on_grid(data[names], layout, grid)
+    others = [n for n, v in data.data_vars.items() if not space & set(v.dims)]
+    if left := [str(n) for n in data.data_vars if n not in (*names, *others)]:
+        log(f"note: left out, since they are no fields of numbers: {', '.join(left)}")
+    data = data.set_coords(others).drop_vars(left)
+    like, dims = on_grid(data, layout, grid)
     with FieldWriter(target, like, dims) as writer:
         for name in names:
-            others = {d: n for d, n in data[name].sizes.items() if d not in layout.dims}
-            for index in np.ndindex(*others.values()):
-                place = dict(zip(map(str, others), index, strict=True))
+            sizes = {str(d): n for d, n in data[name].sizes.items() if d not in layout.dims}
+            for index in np.ndindex(*sizes.values()):
+                place = dict(zip(sizes, index, strict=True))
                 field = data[name].isel(place)
                 values = resampled(layout.read(field), layout.grid, grid, method, str(name))
                 writer.write(str(name), place, values)

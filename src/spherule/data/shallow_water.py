@@ -48,7 +48,7 @@ class ShallowWaterConfig:
     preset: Literal["public", "paper"] = "public"
     """Deviations of height and wind: those of the paper's text, or of its public code."""
     mean_depth: float | None = None
-    """Metres; by default the preset's."""
+    """Meters; by default the preset's."""
     damping_time: float | None = None
     """E-folding time of the highest degree under hyperdiffusion, seconds; by default none."""
 

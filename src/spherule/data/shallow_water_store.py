@@ -4,7 +4,6 @@ While it is written, its name ends in `.partial`; a file `progress` in it counts
 are safe, and the same command goes on from there. The whole store then takes its name in one step.
 """
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from spherule.data.zarr_store import (
     write_coordinates,
     zarr_module,
 )
+from spherule.files import write_whole
 from spherule.grids import Grid
 from spherule.pde.shallow_water import UNITS, VARIABLES
 
@@ -188,9 +188,7 @@ def _coordinates(config: ShallowWaterConfig) -> dict[str, Coordinate]:
 
 
 def _remember(partial: Path, done: int) -> None:
-    new = partial / "progress.new"
-    new.write_text(str(done))
-    os.replace(new, partial / "progress")
+    write_whole(partial / "progress", str(done))
 
 
 def _opened(path: Path) -> Any:

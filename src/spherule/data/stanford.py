@@ -170,7 +170,7 @@ def decode_labels(
 def decode_depth(
     picture: Integer[np.ndarray, "height width"] | UInt8[np.ndarray, "height width channels"],
 ) -> Float32[np.ndarray, "height width"]:
-    """Metres of a picture with 16 bits or with R + 256 G + 65536 B, in 1/512 m; NaN where 65535
+    """Meters of a picture with 16 bits or with R + 256 G + 65536 B, in 1/512 m; NaN where 65535
     says that there are none, beyond it, and at 0.
     """
     if picture.ndim == 3:

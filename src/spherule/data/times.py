@@ -16,6 +16,8 @@ MONTH = 365.2425 / 12 * 86400
 """Seconds of a mean month."""
 _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _MICROSECOND = datetime.timedelta(microseconds=1)
+_SECOND = 1_000_000
+"""In the units of `stamps`."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Lead:
         if self.unit == "mo":
             return self.number * MONTH
         if self.unit == "step":
-            return self.number * float(np.median(np.diff(stamps(times)))) / 1e9
+            return self.number * float(np.median(np.diff(stamps(times)))) / _SECOND
         return self.number
 
     def places(self, times: NDArray, leads: int) -> NDArray[np.int64]:
@@ -65,7 +67,7 @@ class Lead:
             wanted = keys[:, None] + count * round(self.number)
         else:
             keys = stamps(times)
-            wanted = keys[:, None] + count * round(self.number * 1e9)
+            wanted = keys[:, None] + count * round(self.number * _SECOND)
         place = np.searchsorted(keys, wanted).clip(max=keys.size - 1)
         return np.where(keys[place] == wanted, place, -1)
 
@@ -75,7 +77,7 @@ class Lead:
             return _months_later(times, round(self.number))
         if times.dtype == object:
             return times + datetime.timedelta(seconds=self.number)
-        return times + np.timedelta64(round(self.number * 1e9), "ns")
+        return times + np.timedelta64(round(self.number * _SECOND), "us")
 
     def __str__(self) -> str:
         return span(self.number) if self.unit == "s" else f"{self.number:g} {self.unit}"
@@ -97,6 +99,8 @@ def time_axis(data: "xr.Dataset", source: object) -> "xr.DataArray":
         if name in data.coords and data[name].ndim == 1 and _is_time(data[name], name)
     ]
     known = along or [name for name in NAMES if name in data.coords]
+    if known and data[known[0]].size == 0:
+        raise ValueError(f"{source} has no times: {known[0]} is empty")
     if known and data[known[0]].size == 1:
         raise ValueError(
             f"{source} has 1 time only, and a forecast is learned from states that follow each "
@@ -115,6 +119,11 @@ def time_axis(data: "xr.Dataset", source: object) -> "xr.DataArray":
         raise ValueError(
             f"{source}: {axis.name} is {values.dtype}, expected dates or durations: give it units "
             "such as 'hours since 2000-01-01'"
+        )
+    if values.dtype.kind in "Mm" and (missing := np.flatnonzero(np.isnat(values))).size:
+        raise ValueError(
+            f"{source}: {missing.size} of {values.size} times are missing, the first at place "
+            f"{missing[0]}"
         )
     if not (np.diff(stamps(values)) > 0).all():
         raise ValueError(f"{source}: {axis.name} must increase")
@@ -140,11 +149,21 @@ def shifted(data: "xr.Dataset", lead: Lead) -> "xr.Dataset":
 
 
 def stamps(times: NDArray) -> NDArray[np.int64]:
-    """Nanoseconds from the first."""
+    """Microseconds from the first, of which 64 bits hold more than all years on record."""
     since = times - times[0]
     if since.dtype == object:
-        return np.array([1000 * (t // _MICROSECOND) for t in since.ravel()], dtype=np.int64)
-    return since.astype("timedelta64[ns]").astype(np.int64)
+        return np.array([t // _MICROSECOND for t in since.ravel()], dtype=np.int64)
+    return np.rint(since / np.timedelta64(1, "us")).astype(np.int64)
+
+
+def length(times: NDArray) -> float:
+    """Seconds from the first to the last."""
+    return float(stamps(times[[0, -1]])[-1]) / _SECOND
+
+
+def smallest_step(times: NDArray) -> float:
+    """Seconds between neighbors, at least."""
+    return float(np.diff(stamps(times)).min()) / _SECOND
 
 
 def year_part(time: Any) -> float | None:

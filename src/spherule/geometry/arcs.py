@@ -20,7 +20,7 @@ from spherule.grids import Grid
 
 UNIT = 2**28
 
-# Points on the rim belong to the disk, also when rounding moved them out: six micrometres on the
+# Points on the rim belong to the disk, also when rounding moved them out: six micrometers on the
 # Earth.
 RIM = 1e-12
 

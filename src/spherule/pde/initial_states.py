@@ -27,9 +27,9 @@ class Preset:
     """Gaussian random states: a mean depth, and standard deviations at every point."""
 
     mean_depth: float
-    """Metres."""
+    """Meters."""
     height_std: float
-    """Metres."""
+    """Meters."""
     wind_std: float
     """Of each component, m / s."""
 

@@ -10,7 +10,7 @@ class Planet:
     """What the equations need to know of a planet."""
 
     radius: float = 6.37122e6
-    """Metres."""
+    """Meters."""
     omega: float = 7.292e-5
     """Angular velocity, 1 / s."""
     gravity: float = 9.80616

@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from spherule import checks
+from spherule.files import write_whole
 from spherule.grids import Grid
 from spherule.optional import require
 from spherule.pde import ShallowWater
@@ -74,12 +75,12 @@ def write_gif(path: Path, frames: Sequence[io.BytesIO], *, duration: int) -> Non
     first, *rest = (image.quantize(palette=palette, dither=Image.Dither.FLOYDSTEINBERG)
                     for image in images)  # fmt: skip
     path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(path.name + ".partial")
+    movie = io.BytesIO()
     first.save(
-        new, format="GIF", save_all=True, append_images=rest, loop=0,
+        movie, format="GIF", save_all=True, append_images=rest, loop=0,
         duration=max(duration, SHORTEST // len(images)),
     )  # fmt: skip
-    new.replace(path)
+    write_whole(path, movie.getvalue())
 
 
 def _frame(

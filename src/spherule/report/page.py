@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 import spherule
+from spherule.files import write_whole
 from spherule.recipes.command import train_command
 from spherule.report.curves import draw_losses
 from spherule.report.figures import draw_sections
@@ -18,7 +19,6 @@ from spherule.report.table import results_table
 from spherule.runs import Run
 from spherule.runs.scores import scored
 from spherule.train.figures import Section
-from spherule.train.files import write_whole
 from spherule.train.ranks import choose_device
 from spherule.train.task import Log, Trained
 

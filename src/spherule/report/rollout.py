@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from spherule.data.times import span
+from spherule.files import write_json
 from spherule.report.figures import fitting_colors
 from spherule.report.globe import write_globe
 from spherule.report.maps import draw_map, smooth
@@ -16,7 +17,6 @@ from spherule.report.movie import write_gif
 from spherule.report.style import logarithmic, pyplot, run_style, save, styled
 from spherule.runs.rollout import Rollout
 from spherule.train.figures import Section
-from spherule.train.files import write_json
 from spherule.train.scene import LONG, Frames, Globe, forecast_globe
 
 LONGEST_MOVIE = 61

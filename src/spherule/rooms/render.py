@@ -33,7 +33,7 @@ class View:
     label: NDArray[np.uint8]
     """Index into CLASSES."""
     depth: NDArray[np.float32]
-    """Metres from the camera along the ray; NaN where it is unknown."""
+    """Meters from the camera along the ray; NaN where it is unknown."""
     surface: NDArray[np.int64]
     """Number of the scene's surface."""
 

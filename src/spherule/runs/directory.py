@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from spherule.files import read_json, write_json
 from spherule.train.checkpoint import Checkpoint, checkpoints, damage, newest_whole, remove
-from spherule.train.files import read_json, write_json
 from spherule.train.journal import Journal, read_journal
 from spherule.train.run_config import RunConfig
 
@@ -85,6 +85,9 @@ class RunDirectory:
 
     def require(self) -> "RunDirectory":
         """Itself, or an error where no run was begun."""
+        if self.path.parent.name == self.checkpoints.name:
+            run = self.path.parent.parent
+            raise ValueError(f"{self.path} is a checkpoint of a run; give the run itself, {run}")
         if not self.exists():
             raise FileNotFoundError(
                 f"{self.path} holds no run: begin one with spherule train RECIPE --out "

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 
 from spherule import checks
+from spherule.files import read_json, write_json
 from spherule.runs.run import Run
 from spherule.train import ranks
-from spherule.train.files import read_json, write_json
 from spherule.train.measure import measure
 from spherule.train.task import Log, Task
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from spherule import checks
+from spherule.files import write_json, write_whole
 from spherule.models import hub
 from spherule.runs.directory import RunDirectory
 from spherule.runs.evaluation import evaluate, kept_evaluation
 from spherule.runs.run import Run
-from spherule.train.files import write_json, write_whole
 from spherule.train.task import Log
 
 
@@ -38,13 +38,15 @@ def publish(
     where = RunDirectory(Path(target))
     if where.config.exists() and not where.published.exists():
         raise ValueError(f"target={str(target)!r} holds something else; name another directory")
-    run.model.save_pretrained(where.path)
+    # First, so that what a full disk cuts short can be begun again.
+    where.path.mkdir(parents=True, exist_ok=True)
     kept = {
         "config": run.config.to_dict(),
         "metadata": run.metadata,
         "step": run.checkpoint.step,
     }
     write_json(where.published, kept)
+    run.model.save_pretrained(where.path)
     write_json(where.evaluation, result)
     epochs = [record for record in run.directory.records() if "validation" in record]
     write_whole(where.metrics, "".join(json.dumps(record) + "\n" for record in epochs))

@@ -1,16 +1,17 @@
 """A run on disk, opened: its best model, its last, or the one that was published of it."""
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from spherule import checks, tasks
 from spherule.allocator import keep_memory
+from spherule.files import read_json
 from spherule.models import Model, from_pretrained
 from spherule.runs.directory import RunDirectory
 from spherule.train import ranks
 from spherule.train.checkpoint import Checkpoint
-from spherule.train.files import read_json
 from spherule.train.run_config import RunConfig
 from spherule.train.task import Log, Task
 
@@ -73,7 +74,13 @@ class Run:
 
     def task(self, log: Log = print) -> Task:
         """The task with its data."""
-        with ranks.in_turn():  # what a task makes in the directory, the others find there
-            return self.config.task.open(
-                self.config.training.seed, self.directory.path, metadata=self.metadata, log=log
-            )
+        try:
+            with ranks.in_turn():  # what a task makes in the directory, the others find there
+                return self.config.task.open(
+                    self.config.training.seed, self.directory.path, metadata=self.metadata, log=log
+                )
+        except FileNotFoundError as error:
+            raise FileNotFoundError(
+                f"{error}; if the run's data have moved, spherule train --resume --out "
+                f"{shlex.quote(str(self.directory.path))} --data WHERE tells it"
+            ) from None

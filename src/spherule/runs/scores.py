@@ -18,12 +18,12 @@ from torch import Tensor
 
 from spherule import checks
 from spherule.distributed import area_shares, power_spectrum, summed
+from spherule.files import read_json, write_json
 from spherule.optional import require
 from spherule.runs.linear import best_linear
 from spherule.runs.run import Run
 from spherule.tasks.fields import FieldTask
 from spherule.train import ranks
-from spherule.train.files import read_json, write_json
 from spherule.train.task import Log
 
 CLIMATOLOGY = 256

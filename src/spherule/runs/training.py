@@ -25,6 +25,7 @@ MAY_CHANGE = {
     "training.save_every",
     "training.accumulate",
     "training.domain",
+    "task.data",
 }
 """What may be another when a run is resumed."""
 
@@ -52,6 +53,10 @@ def train(
         log: gets what is to be said on the way.
     """
     keep_memory()
+    if resume and init is not None:
+        raise ValueError(
+            "--resume and --init exclude each other: a run goes on from its own weights"
+        )
     where = RunDirectory(Path(directory))
     device = ranks.choose_device(config.training.device)
     with (
@@ -68,6 +73,11 @@ def train(
         checkpoint = _checkpoint(where, log) if resume else None
         if checkpoint is not None:
             trainer.restore(checkpoint)
+            if trainer.step > trainer.steps:
+                raise ValueError(
+                    f"{where.path} is at step {trainer.step} already, beyond the {trainer.steps} "
+                    f"that --epochs {config.training.epochs} are"
+                )
             log(f"going on from step {trainer.step} of {trainer.steps}")
         elif init is not None:
             _start_from(model, init)
@@ -146,6 +156,8 @@ def _require_free(config: RunConfig, where: RunDirectory, *, resume: bool, overw
     """This run may go into the directory."""
     if resume and overwrite:
         raise ValueError("--resume and --overwrite exclude each other")
+    if where.published.exists():
+        raise FileExistsError(f"{where.path} holds a published model; give another --out")
     if resume:
         changed = differences(where.read_config(), config)
         if refused := sorted(changed.keys() - MAY_CHANGE):

@@ -37,7 +37,7 @@ class FieldConfig(TaskConfig):
     unroll: tuple[float, ...] = ()
     """Instead of --leads, weights of following 1, 2, 4, 8 ... leads: one is drawn for each step."""
     unroll_from: float = 0.0
-    """Share of the steps before that, which follow a single lead."""
+    """Share of the training during which every sample is followed for a single lead."""
     unroll_gradient: Literal["all", "last"] = "all"
     """Whether gradients go back through all leads that a sample is followed, or the last only."""
     noise: float = 0.0

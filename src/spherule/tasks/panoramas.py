@@ -3,6 +3,7 @@ predicted.
 """
 
 import dataclasses
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from spherule.data.panoramas import CLASSES, COLORS, PanoramaStatistics
 from spherule.data.rooms import Rooms, RoomsConfig
 from spherule.data.stanford import FOLDS
 from spherule.distributed import Shards, gathered, scattered
+from spherule.files import require_new, write_whole
 from spherule.grids import Grid, image_grid
 from spherule.models import Model
 from spherule.optional import require
@@ -102,6 +104,7 @@ class PanoramaConfig(TaskConfig):
         png = require("PIL.PngImagePlugin", "an image")
         if target.suffix.lower() != ".png":
             raise ValueError(f"output={str(target)!r}: expected a name that ends in .png")
+        require_new(target)
         rgb = read_panorama(Path(source))
         statistics = PanoramaStatistics.from_json(metadata["statistics"])
         image = torch.tensor(_on_grid(rgb, model.grid) / 255, dtype=torch.float32)
@@ -115,7 +118,9 @@ class PanoramaConfig(TaskConfig):
         info = png.PngInfo()
         picture = self.picture(output, (rgb.shape[0], rgb.shape[1]), metadata, info)
         target.parent.mkdir(parents=True, exist_ok=True)
-        picture.save(target, format="PNG", pnginfo=info)
+        content = io.BytesIO()
+        picture.save(content, format="PNG", pnginfo=info)
+        write_whole(target, content.getvalue())
 
     def picture(
         self, output: Tensor, size: tuple[int, int], metadata: dict[str, Any], info: "PngInfo"

@@ -18,8 +18,8 @@ import safetensors
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from spherule.files import read_json, write_json
 from spherule.models import Model
-from spherule.train.files import read_json, write_json
 
 SUMS, STATE, TENSORS = "SHA256SUMS", "state.json", "training.safetensors"
 STATE_KEYS = ("step", "bad", "epoch_loss", "best", "best_loss", "schedule")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from spherule.train.files import write_whole
+from spherule.files import write_whole
 
 
 class Journal:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from spherule import checks
+from spherule.files import read_json, write_json
 from spherule.models import ModelConfig, upgrade_config
-from spherule.train.files import read_json, write_json
 from spherule.train.task import TASKS, TaskConfig
 from spherule.train.training_config import TrainingConfig
 

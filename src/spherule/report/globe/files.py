@@ -53,6 +53,8 @@ def file_globe(path: Path, variables: Sequence[str] = ()) -> Globe:
             f"{_listed(known)}."
         )
     times = data.sizes[along] if along else 1
+    if not times:
+        raise ValueError(f"{path}: {along} is empty")
     stride = max(
         math.ceil(times / MOST_FRAMES),
         math.ceil(times * len(shown) * layout.grid.size / MOST_VALUES),

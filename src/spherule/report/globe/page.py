@@ -3,7 +3,6 @@
 import base64
 import html
 import json
-import os
 import re
 from importlib import resources
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from spherule.files import write_whole
 from spherule.report.globe.colors import color_maps
 from spherule.report.globe.payload import ROOM, START, make_payload
 from spherule.report.globe.still import png, still
@@ -25,9 +25,7 @@ def write_globe(path: Path, globe: Globe) -> None:
     parts = {"title": html.escape(globe.title), "globe": globe_section(globe)}
     markup = re.sub(r"\{(title|globe)\}", lambda name: parts[name[1]], _template("globe.html"))
     path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(path.name + ".new")
-    new.write_text(printable(markup), encoding="utf-8")
-    os.replace(new, path)
+    write_whole(path, printable(markup))
 
 
 def globe_section(globe: Globe, *, room: int = ROOM) -> str:

@@ -1,4 +1,4 @@
-"""Small files that are whole or not there, and a plain word when one is damaged."""
+"""Files that are whole or not there, and a plain word when one is damaged."""
 
 import json
 import os
@@ -6,18 +6,24 @@ from pathlib import Path
 from typing import Any
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Under another name first, to disk, then renamed: a reader sees the old text or the new."""
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Under another name first, to disk, then renamed: a reader sees the old content or the new."""
     new = path.with_name(f"{path.name}.new")
     try:
-        with new.open("w", encoding="utf-8") as file:
-            file.write(text)
+        with new.open("wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(new, path)
     except OSError:
         new.unlink(missing_ok=True)
         raise
+
+
+def require_new(path: Path) -> None:
+    """What a user made, or an earlier command, is not written over."""
+    if path.exists():
+        raise FileExistsError(f"{path} exists: remove it, or choose another name")
 
 
 def write_json(path: Path, values: Any) -> None:
