@@ -38,7 +38,7 @@ def arguments(function: Callable[Parameters, Value]) -> Callable[Parameters, Val
 
     @functools.wraps(function)
     def checked(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Value:
-        # A compiled program was checked when it was traced.
+        # Compilers trace what this guards, and would trace this too.
         if not torch.compiler.is_compiling():
             # Not self; and names that it lacks Python itself refuses.
             args = tuple(  # type: ignore[assignment]

@@ -101,11 +101,14 @@ def test_every_public_name_is_called_here() -> None:
     assert NOT_CALLED - wanted == set()  # all of these exist
 
 
-@pytest.mark.parametrize("name", CALLS)
+# The others want files or processes, which no plain value stands for.
+FIT = [name for name, (_, kinds) in CALLS.items() if all(kind.right for kind in kinds.values())]
+
+
+@pytest.mark.parametrize("name", FIT)
 def test_arguments_that_fit_are_taken(name: str) -> None:
     function, kinds = CALLS[name]
-    if all(kind.right for kind in kinds.values()):
-        function(**{key: kind.right[0] for key, kind in kinds.items()})
+    function(**{key: kind.right[0] for key, kind in kinds.items()})
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ P_l^m(cos theta)
 """
 
 import math
-from collections import deque
 from collections.abc import Iterator
 
 import numpy as np
@@ -20,11 +19,8 @@ _STEP = 800
 _BIG = 2.0 ** (_STEP // 2)
 
 
-def legendre_rows(
-    lmax: int, theta: ArrayLike, mmax: int | None = None
-) -> Iterator[NDArray[np.float64]]:
-    """For l = 0 ... lmax the values P_lm(theta), m = 0 ... min(l, mmax), each (orders,
-    *theta.shape).
+def legendre_rows(lmax: int, theta: ArrayLike) -> Iterator[NDArray[np.float64]]:
+    """For l = 0 ... lmax the values P_lm(theta), m = 0 ... l, each (orders, *theta.shape).
 
     One upward recurrence in l for all orders and angles at once, stable beyond degree 2048. With
     R_l = P_l^m scaled to 1 at the pole and y = 1 - cos(theta), the three-term recurrence is one of
@@ -32,7 +28,6 @@ def legendre_rows(
     does not see the rounding of cos(theta) near 1.
     """
     theta = np.asarray(theta, dtype=np.float64)
-    mmax = lmax if mmax is None else min(mmax, lmax)
     south = theta > np.pi / 2
     y = 2 * np.sin(np.where(south, np.pi - theta, theta) / 2) ** 2
     sin = np.sin(theta)
@@ -46,10 +41,9 @@ def legendre_rows(
         diagonal = -math.sqrt((2 * l + 1) / (2 * l)) * sin * p[-1:]
         d = growth / (l + m) * ((l - m - 1) * d - (2 * l - 1) * y * p)
         p = growth * p + d
-        if l <= mmax:
-            p = np.concatenate([p, diagonal])
-            d = np.concatenate([d, np.zeros_like(diagonal)])
-            e = np.concatenate([e, e[-1:]])
+        p = np.concatenate([p, diagonal])
+        d = np.concatenate([d, np.zeros_like(diagonal)])
+        e = np.concatenate([e, e[-1:]])
         if l % 8 == 0:  # no value leaves the range of float64 in eight steps
             p, d, e = _rescaled(p, d, e)
         odd = (np.arange(p.shape[0]) + l).reshape(-1, *[1] * theta.ndim) % 2 == 1
@@ -65,16 +59,6 @@ def legendre_table(lmax: int, theta: ArrayLike) -> NDArray[np.float64]:
     for l, row in enumerate(legendre_rows(lmax, theta)):
         table[: l + 1, l] = row
     return table
-
-
-def spherical_harmonic(l: int, m: int, theta: ArrayLike, phi: ArrayLike) -> NDArray[np.complex128]:
-    """The complex Y_lm, any sign of m, at colatitude theta and longitude phi."""
-    if l < 0 or abs(m) > l:
-        raise ValueError(f"l={l}, m={m}: expected 0 <= |m| <= l")
-    theta, phi = np.broadcast_arrays(np.asarray(theta, np.float64), np.asarray(phi, np.float64))
-    (last,) = deque(legendre_rows(l, theta, abs(m)), maxlen=1)
-    sign = (-1) ** m if m < 0 else 1
-    return np.asarray(sign * last[abs(m)] * np.exp(1j * m * phi))
 
 
 def real_harmonics(count: int, grid: Grid) -> NDArray[np.float64]:

@@ -25,10 +25,6 @@ class Hats:
     radii: int
     angles: int
 
-    @property
-    def count(self) -> int:
-        return 1 + self.radii * self.angles
-
     def evaluate(self, distance: Reals, azimuth: Reals) -> tuple[Ints, Ints, Reals]:
         """The hats that are not 0 at points: (point, hat, value). At most four cover a point: two
         distances, two azimuths.

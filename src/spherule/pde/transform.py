@@ -47,7 +47,7 @@ class QuadraticTransform:
         # glibc hands large blocks back to the system, and each step would fault its pages in again:
         # a quarter of the time. Freeing a block just below 32 MB, never touched, makes it keep
         # them.
-        torch.empty(31 * 2**20, dtype=torch.uint8)
+        torch.empty(31 * 2**20, dtype=torch.uint8, device="cpu")
         degree = np.arange(lmax + 1.0)
         eigenvalue = degree * (degree + 1)
         potential = -radius / np.maximum(eigenvalue, 1)

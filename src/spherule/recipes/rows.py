@@ -15,48 +15,47 @@ class Row:
 
     title: str
     model: RowConfig
+    size: str
+    """Of the panoramas that the paper gives it."""
 
 
-ROWS: dict[str, Row] = {
-    "r2-transformer": Row(titles.ROWS["r2-transformer"], TransformerConfig.planar(local=False)),
-    "s2-transformer": Row(titles.ROWS["s2-transformer"], TransformerConfig.spherical(local=False)),
-    "r2-transformer-local": Row(titles.ROWS["r2-transformer-local"], TransformerConfig.planar()),
-    "s2-transformer-local": Row(titles.ROWS["s2-transformer-local"], TransformerConfig.spherical()),
-    "r2-segformer": Row(titles.ROWS["r2-segformer"], SegformerConfig.planar(local=False)),
-    "s2-segformer": Row(titles.ROWS["s2-segformer"], SegformerConfig.spherical(local=False)),
-    "r2-segformer-local": Row(titles.ROWS["r2-segformer-local"], SegformerConfig.planar()),
-    "s2-segformer-local": Row(titles.ROWS["s2-segformer-local"], SegformerConfig.spherical()),
-}
+def _rows(titles: dict[str, str], size: str = "128x256", **models: RowConfig) -> dict[str, Row]:
+    """By the titles' keys, in which models have underscores."""
+    return {key: Row(title, models[key.replace("-", "_")], size) for key, title in titles.items()}
 
-LARGE: dict[str, Row] = {
-    "r2-segformer-local-large": Row(
-        titles.LARGE["r2-segformer-local-large"], SegformerConfig.planar().large()
-    ),
-    "s2-segformer-local-large": Row(
-        titles.LARGE["s2-segformer-local-large"], SegformerConfig.spherical().large()
-    ),
-}
 
-ABLATION: dict[str, Row] = {
-    "ablation-1-vit": Row(titles.ABLATION["ablation-1-vit"], VisionTransformerConfig()),
-    "ablation-2-convolution": Row(
-        titles.ABLATION["ablation-2-convolution"],
-        TransformerConfig.planar(local=False, position="learned"),
-    ),
-    "ablation-3-spectral": Row(
-        titles.ABLATION["ablation-3-spectral"], TransformerConfig.planar(local=False)
-    ),
+ROWS = _rows(
+    titles.ROWS,
+    r2_transformer=TransformerConfig.planar(local=False),
+    s2_transformer=TransformerConfig.spherical(local=False),
+    r2_transformer_local=TransformerConfig.planar(),
+    s2_transformer_local=TransformerConfig.spherical(),
+    r2_segformer=SegformerConfig.planar(local=False),
+    s2_segformer=SegformerConfig.spherical(local=False),
+    r2_segformer_local=SegformerConfig.planar(),
+    s2_segformer_local=SegformerConfig.spherical(),
+)
+
+LARGE = _rows(
+    titles.LARGE,
+    size="256x512",
+    r2_segformer_local_large=SegformerConfig.planar().large(),
+    s2_segformer_local_large=SegformerConfig.spherical().large(),
+)
+
+ABLATION = _rows(
+    titles.ABLATION,
+    ablation_1_vit=VisionTransformerConfig(),
+    ablation_2_convolution=TransformerConfig.planar(local=False, position="learned"),
+    ablation_3_spectral=TransformerConfig.planar(local=False),
     # What is integrated over the sphere comes with its convolution: upsampling follows it by
     # itself, the norm is named.
-    "ablation-4-s2-convolution": Row(
-        titles.ABLATION["ablation-4-s2-convolution"],
-        TransformerConfig.planar(local=False, convolution="spherical", norm="instance"),
+    ablation_4_s2_convolution=TransformerConfig.planar(
+        local=False, convolution="spherical", norm="instance"
     ),
-    "ablation-5-s2-attention": Row(
-        titles.ABLATION["ablation-5-s2-attention"], TransformerConfig.spherical(local=False)
-    ),
-    "ablation-6-local": Row(titles.ABLATION["ablation-6-local"], TransformerConfig.spherical()),
-}
+    ablation_5_s2_attention=TransformerConfig.spherical(local=False),
+    ablation_6_local=TransformerConfig.spherical(),
+)
 
 
 def scaled(model: RowConfig, size: str) -> RowConfig:

@@ -92,8 +92,7 @@ def segmentation(row: Row, size: str) -> RunConfig:
         weight_decay=0.1,
         schedule="cosine",
     )
-    size_of_images = "256x512" if "large" in row.title else "128x256"
-    task = SegmentationConfig(size=size_of_images, augment=False)
+    task = SegmentationConfig(size=row.size, augment=False)
     if size != "paper":
         task = replace(task, **_rooms(size))
         training = replace(training, epochs=_EPOCHS[size], learning_rate=1e-3)
