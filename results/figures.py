@@ -94,12 +94,12 @@ def spectra(target: Path, sources: list[Path]) -> None:
 
 @torch.no_grad()
 def comparison(target: Path, sources: list[Path]) -> None:
-    """Forecasts of one lead on the sphere, and their errors on a scale for each."""
+    """Geopotential of one lead ahead on the sphere, and errors of forecasts on a scale for each."""
     runs = [Run.open(path) for path in sources]
     task = runs[0].task()
     state, truth = (u[None] for u in task.test[0][:2])
     fields = [task.step(run.model.eval(), state) for run in runs]
-    panels = [("now", state), ("the solver", truth)]
+    panels = [("input", state), ("the solver, two hours later", truth)]
     panels += [
         (run.config.title.partition(", small")[0], u) for run, u in zip(runs, fields, strict=True)
     ]
@@ -108,15 +108,20 @@ def comparison(target: Path, sources: list[Path]) -> None:
     )
     limit = float(truth[0, 0].abs().max())
     for (above, below), (title, u) in zip(axes.T, panels, strict=True):
-        _globe(above, u[0, 0].numpy(), task.grid, limit, "RdBu_r")
+        drawn = _globe(above, u[0, 0].numpy(), task.grid, limit, "RdBu_r")
         above.set_title(title, fontsize=9)
         if u is state or u is truth:
             below.set_axis_off()
             continue
         error = (u - truth)[0, 0].numpy()
         most = float(np.abs(error).max())
-        _globe(below, error, task.grid, most, "PuOr_r")
-        below.set_title(f"error, at most {most:.2g}", fontsize=9)
+        of_error = _globe(below, error, task.grid, most, "PuOr_r")
+        below.set_title(f"its error, at most {most:.2g}", fontsize=9)
+        figure.colorbar(of_error, ax=below, orientation="horizontal", shrink=0.7, aspect=25)
+    scale = figure.colorbar(
+        drawn, ax=axes[1, :2], orientation="horizontal", shrink=0.7, aspect=25, location="top"
+    )
+    scale.set_label("geopotential, deviations", fontsize=9)
     figure.savefig(target, dpi=130)
 
 
@@ -157,8 +162,8 @@ def rooms(target: Path, sources: list[Path]) -> None:
     figure.savefig(target, dpi=100)
 
 
-def _globe(ax: plt.Axes, u: np.ndarray, grid: object, limit: float, colors: str) -> None:
-    draw_map(
+def _globe(ax: plt.Axes, u: np.ndarray, grid: object, limit: float, colors: str) -> object:
+    return draw_map(
         ax,
         *smooth(u, grid),
         projection="orthographic",
