@@ -12,9 +12,8 @@ import pytest
 from spherule import Grid
 from spherule.report import curves, figures
 from spherule.report.curves import draw_losses
-from spherule.report.figures import draw
 from spherule.report.globe import write_globe
-from spherule.report.style import logarithmic, number, page, pyplot
+from spherule.report.style import logarithmic, number, page, pyplot, styled
 from spherule.report.table import Cell, ResultsTable, red
 from spherule.train.figures import (
     Bars,
@@ -31,6 +30,7 @@ from spherule.train.figures import (
 )
 from spherule.train.scene import Frames, Globe, Variable
 
+draw = styled(figures.draw)
 ODD = ["$x", "$\\frac{$", "\\", "{0}%s%(a)d", "", "_hidden", " ", "a\nb", "a\x00\x07b", "\ud800"]
 ODD += ["--><b>", "日本", "a" * 300]
 GRID = Grid.gauss(4, 8)

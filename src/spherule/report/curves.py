@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from spherule.report.style import embedded, label, logarithmic, pyplot, run_style
+from spherule.report.style import embedded, label, logarithmic, pyplot, run_style, styled
 
 
+@styled
 def draw_losses(titles: Sequence[str], journals: Sequence[list[dict[str, Any]]]) -> str:
     """Training loss of each step, and validation of each epoch."""
     plt = pyplot()

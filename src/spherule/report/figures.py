@@ -21,6 +21,7 @@ from spherule.report.style import (
     pyplot,
     run_style,
     section,
+    styled,
 )
 from spherule.train.figures import (
     Bars,
@@ -47,6 +48,7 @@ FOLDED = 1_000_000
 """Bytes of what is folded away; what would be beyond is left out."""
 
 
+@styled
 def draw_sections(parts: Sequence[Section], *, room: int) -> list[str]:
     """Sections of a page with their figures; globes share what pictures leave of so many bytes."""
     figures = [figure for part in parts for figure in part.figures]
