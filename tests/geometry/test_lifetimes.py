@@ -148,7 +148,7 @@ def test_two_thousand_of_each_take_less_than_a_hundred_megabytes_in_all() -> Non
         uses = {}
         exec(sys.argv[1], globals(), uses)
         def use(make, i):
-            make(i, Grid.from_rings(theta, [40] * 30, theta * i, [1] * 30, partial=True))
+            make(i, Grid.from_rings(theta, [40] * 30, theta * i, [4 * np.pi / 1200] * 30))
         def held():
             gc.collect()
             # What is freed, the allocator may keep, in pieces.
