@@ -30,6 +30,7 @@ def table(maxsize: int) -> Callable[[Callable[..., Made]], Callable[..., Made]]:
             # What a compiler traces is its own, and may have no values.
             return make(*key) if torch.compiler.is_compiling() else kept(*key)
 
+        get.cache_clear = kept.cache_clear  # type: ignore[attr-defined]
         return get
 
     return keep
