@@ -37,7 +37,7 @@ def disco(
     in_channels // group_channels of them; one is depthwise. 16-bit fields are filtered in float32.
     """
     _check(x, weight, stencil)
-    if is_autocast(x):
+    if is_autocast(x) and x.dtype != torch.float64:
         dtype = autocast_dtype(x)
         x, weight = x.to(dtype), weight.to(dtype)
     if x.dtype != weight.dtype:
