@@ -29,6 +29,7 @@ class Case:
     dtype: torch.dtype = torch.float64
     places: int | None = None
     """How many of the grids `on` takes; all by default."""
+    seed: int = 0
 
 
 @dataclass
@@ -40,7 +41,7 @@ class Traffic:
 
 
 def layer_and_inputs(case: Case) -> tuple[nn.Module, list[Grid], list[Tensor]]:
-    torch.manual_seed(0)
+    torch.manual_seed(case.seed)
     grids = [Grid.from_name(name) for name in case.grids]
     layer = case.build(*grids, **dict(case.options)).to(case.dtype)
     for parameter in layer.parameters():  # ones and zeros would hide faults
