@@ -128,12 +128,18 @@ def config(values: Any) -> None:
     """Every field of a dataclass is what its annotation says: literals, numbers, texts, tuples.
     Numbers of numpy become Python's, which JSON knows.
     """
-    hints = typing.get_type_hints(type(values))
-    for field in dataclasses.fields(values):
-        value = getattr(values, field.name)
-        checked = _checker(hints[field.name])(field.name, value)
+    for name, check in _fields(values.__class__).items():
+        value = getattr(values, name)
+        checked = check(name, value)
         if checked is not value:
-            object.__setattr__(values, field.name, checked)  # of a frozen one, too
+            object.__setattr__(values, name, checked)  # of a frozen one, too
+
+
+@functools.cache
+def _fields(kind: type) -> dict[str, Callable[[str, Any], Any]]:
+    """The checkers of a dataclass."""
+    hints = typing.get_type_hints(kind)
+    return {field.name: _checker(hints[field.name]) for field in dataclasses.fields(kind)}
 
 
 def _checker(hint: Any) -> Callable[[str, Any], Any]:

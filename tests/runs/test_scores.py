@@ -155,15 +155,30 @@ def test_scores_are_files_that_others_read(run: Run, tmp_path: Path) -> None:
 
 
 def test_scores_are_kept_until_the_model_or_the_samples_are_others(run: Run) -> None:
-    first = scored(run)
+    first = scored([run])[0]
     marked = dataclasses.replace(first, title="kept")
     marked.save(run.directory.scores)
-    assert scored(run).title == "kept"
+    assert scored([run])[0].title == "kept"
     for other in ({"step": first.step + 1}, {"samples": first.samples + 1}):
         dataclasses.replace(marked, **other).save(run.directory.scores)
-        assert scored(run).title == first.title
+        assert scored([run])[0].title == first.title
     run.directory.scores.write_text("{")
-    assert scored(run).title == first.title
+    assert scored([run])[0].title == first.title
+
+
+def test_runs_of_the_same_data_share_a_linear_map(run: Run, monkeypatch) -> None:
+    alone, fitted = score(run), []
+    monkeypatch.setattr("spherule.runs.scores._kept", lambda *_: None)
+    monkeypatch.setattr(
+        "spherule.runs.scores.best_linear", lambda task: fitted.append(task) or best_linear(task)
+    )
+    later = dataclasses.replace(run.config.task, lead="2h")
+    other = dataclasses.replace(run, config=dataclasses.replace(run.config, task=later))
+    first, between, last = scored([run, other, run])
+    assert len(fitted) == 2
+    np.testing.assert_array_equal(first.rmse, alone.rmse)
+    np.testing.assert_array_equal(last.rmse, alone.rmse)
+    assert not np.array_equal(between.rmse, alone.rmse)
 
 
 def test_a_rollout_ends_where_the_data_do_and_says_how_far(run: Run) -> None:

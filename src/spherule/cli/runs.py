@@ -194,7 +194,7 @@ class Compare:
         from spherule.runs.scores import scored
 
         runs = [Run.open(directory) for directory in self.directories]
-        scores = [s for run in runs if (s := scored(run, device=self.device)) is not None]
+        scores = scored(runs, device=self.device)
         if not scores:
             return [], []
         titles = [f"{run.config.title} ({run.directory.path.name})" for run in runs]

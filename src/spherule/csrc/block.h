@@ -1,8 +1,8 @@
 // The arithmetic of a block: N centers against listed rows, channels in the lanes.
 //
-// Dot products come in tiles of N centers x R = 8 / N rows, and scores stay in tiles, [row /
-// R][center][row % R]: first those of the rows that all centers share, then, for each center as if
-// alone, those of its own rows.
+// Dot products come in tiles of N centers x R rows, and scores stay in tiles, [row / R][center][row
+// % R]: first those of the rows that all centers share, then, for each center as if alone, those
+// of its own rows.
 #pragma once
 #include "walk.h"
 
@@ -12,6 +12,13 @@ constexpr int REGION = LIST + 16;
 constexpr int SCORES = 2 * BLOCK * REGION;
 
 INLINE constexpr int own_scores(int q) { return (BLOCK + q) * REGION; }
+
+// Rows of a tile
+template <int N, class T> constexpr int ROWS = PAD<T> / (N == 3 ? 4 : N);
+// Where the score of a center's row t lies
+template <int N, class T> INLINE constexpr int place(int t, int q) {
+    return t / ROWS<N, T> * PAD<T> + q * ROWS<N, T> + t % ROWS<N, T>;
+}
 
 // to[center] = x[center] factor[center]
 template <int N, class T> INLINE void scale_rows(const T *x, int width, const T *factor, T *to) {
@@ -23,32 +30,35 @@ template <int N, class T> INLINE void scale_rows(const T *x, int width, const T 
 // x[center] . data[row], plus the rows' log weights if asked
 template <int N, bool Biased, class T>
 INLINE void dots(const T *x, const T *data, int width, const Rows<T> &rows, T *s) {
-    constexpr int R = 8 / N;
-    for (int t = 0; t < rows.padded; t += R, s += 8) {
-        const T *r[R];
-        Vec<T> a[8] = {};
-        UNROLL for (int j = 0; j < R; j++) {
-            r[j] = data + int64_t(rows.row[t + j]) * width;
-            // In a lane of the first sum it costs nothing.
-            if (Biased) {
-                UNROLL for (int q = 0; q < N; q++) a[q * R + j] = Vec<T>{rows.bias[t + j]};
+    constexpr int R = ROWS<N, T>, G = R < 8 ? R : 8;  // G rows at a time, whose addresses fit
+    for (int t = 0; t < rows.padded; t += R, s += PAD<T>) {
+        Vec<T> a[PAD<T>] = {};
+        UNROLL for (int g = 0; g < R; g += G) {
+            const T *r[G];
+            UNROLL for (int j = 0; j < G; j++) {
+                r[j] = data + int64_t(rows.row[t + g + j]) * width;
+                // In a lane of the first sum it costs nothing.
+                if (Biased) {
+                    UNROLL for (int q = 0; q < N; q++) a[q * R + g + j] =
+                        Vec<T>{rows.bias[t + g + j]};
+                }
+            }
+            for (int c = 0; c < width; c += W<T>) {
+                Vec<T> y[G];
+                UNROLL for (int j = 0; j < G; j++) {
+                    y[j] = load(r[j] + c);
+                    if (N > 1)
+                        KEEP(y[j]);
+                }
+                UNROLL for (int q = 0; q < N; q++) {
+                    Vec<T> xq = load(x + q * width + c);
+                    if (G > 1)
+                        KEEP(xq);
+                    UNROLL for (int j = 0; j < G; j++) a[q * R + g + j] += xq * y[j];
+                }
             }
         }
-        for (int c = 0; c < width; c += W<T>) {
-            Vec<T> y[R];
-            UNROLL for (int j = 0; j < R; j++) {
-                y[j] = load(r[j] + c);
-                if (N > 1)
-                    KEEP(y[j]);
-            }
-            UNROLL for (int q = 0; q < N; q++) {
-                Vec<T> xq = load(x + q * width + c);
-                if (R > 1)
-                    KEEP(xq);
-                UNROLL for (int j = 0; j < R; j++) a[q * R + j] += xq * y[j];
-            }
-        }
-        sum8<T>(a, s);
+        lane_sums<PAD<T>>(a, s);
     }
 }
 
@@ -64,18 +74,19 @@ INLINE void block_dots(const T *x, const T *data, int width, const Lists<T> &lis
 // own, so that there are always eight chains of additions to hide their latency.
 template <int N, int C, int U, class T>
 INLINE void accumulate_channels(const T *s, const T *data, int width, const Rows<T> &rows, T *a) {
-    constexpr int R = 8 / N;
+    constexpr int R = ROWS<N, T>, G = R < 4 ? R : 4;
     Vec<T> sum[U][N][C] = {};
     UNROLL for (int q = 0; q < N; q++) UNROLL for (int c = 0; c < C; c++) sum[0][q][c] =
         load(a + q * width + c * W<T>);
-    for (int t = 0; t < rows.n; t += R) {
-        UNROLL for (int j = 0; j < R; j++) {
+    for (int t = 0; t < rows.n; t += G) {
+        const T *p = s + place<N, T>(t, 0);
+        UNROLL for (int j = 0; j < G; j++) {
             const T *row = data + int64_t(rows.row[t + j]) * width;
             Vec<T> y[C];
             UNROLL for (int c = 0; c < C; c++) y[c] = load(row + c * W<T>);
             UNROLL for (int q = 0; q < N; q++) {
-                const Vec<T> p = fill(s[t * 8 / R + q * R + j]);
-                UNROLL for (int c = 0; c < C; c++) sum[j % U][q][c] += p * y[c];
+                const Vec<T> w = fill(p[q * R + j]);
+                UNROLL for (int c = 0; c < C; c++) sum[j % U][q][c] += w * y[c];
             }
         }
     }
@@ -91,12 +102,12 @@ template <int N, class T>
 INLINE void accumulate(const T *s, const T *data, int width, const Rows<T> &rows, T *a) {
     if (!rows.n)
         return;
-    constexpr int C = N == 1 ? 4 : 8 / N, U = N == 1 ? 2 : 1;
+    constexpr int C = N == 1 ? 4 : SPHERULE_SUMS / N, U = N == 1 ? 2 : 1;
     int c = 0;
     for (; c + C * W<T> <= width; c += C * W<T>)
         accumulate_channels<N, C, U>(s, data + c, width, rows, a + c);
     if (C > 2 && c + 2 * W<T> <= width) {
-        accumulate_channels<N, 2, 2>(s, data + c, width, rows, a + c);
+        accumulate_channels < N, 2, N<4 ? 2 : 1>(s, data + c, width, rows, a + c);
         c += 2 * W<T>;
     }
     for (; c < width; c += W<T>)
@@ -115,12 +126,11 @@ INLINE void block_accumulate(const T *s, const T *data, int width, const Lists<T
 template <int N, int U, class T>
 INLINE void scatter_rows(const T *s, const T *x, int width, const Rows<T> &rows, int t,
                          int64_t first, T *to) {
-    constexpr int R = 8 / N;
     T *row[U];
     Vec<T> p[U][N];
     UNROLL for (int j = 0; j < U; j++) {
         row[j] = to + (rows.row[t + j] - first) * width;
-        UNROLL for (int q = 0; q < N; q++) p[j][q] = fill(s[(t + j) / R * 8 + q * R + (t + j) % R]);
+        UNROLL for (int q = 0; q < N; q++) p[j][q] = fill(s[place<N, T>(t + j, q)]);
     }
     for (int c = 0; c < width; c += W<T>) {
         Vec<T> sum[U];
@@ -136,7 +146,7 @@ INLINE void scatter_rows(const T *s, const T *x, int width, const Rows<T> &rows,
 
 template <int N, class T>
 INLINE void scatter(const T *s, const T *x, int width, const Rows<T> &rows, int64_t first, T *to) {
-    constexpr int U = N == 1 ? 4 : 2;
+    constexpr int U = N == 1 ? 4 : SPHERULE_SUMS / 4;
     int t = 0;
     for (; t + U <= rows.n; t += U)
         scatter_rows<N, U>(s, x, width, rows, t, first, to);
@@ -156,37 +166,37 @@ template <class T> struct Softmax {
     T max, sum;
 };
 
-// f(sum) over tiled scores of N centers, in lanes that repeat every 8 scores; `combine` joins them
+// f(sum) over tiled scores of N centers, in the lanes of a tile; `largest` and `add_to` join them
 // for each center.
 template <int N, class T> struct PerCenter {
-    static constexpr int vectors = W<T> < 8 ? 8 / W<T> : 1, lanes = vectors * W<T>, R = 8 / N;
+    static constexpr int vectors = PAD<T> / W<T>, lanes = PAD<T>, R = ROWS<N, T>;
     Vec<T> v[vectors];
 
     explicit PerCenter(const T *values) {
         T lane[lanes];
         for (int i = 0; i < lanes; i++)
-            lane[i] = values[min(i % 8 / R, N - 1)];
+            lane[i] = values[min(i / R, N - 1)];
         UNROLL for (int u = 0; u < vectors; u++) v[u] = load(lane + u * W<T>);
     }
     void largest(T *values) const {
         T lane[lanes];
         UNROLL for (int u = 0; u < vectors; u++) store(lane + u * W<T>, v[u]);
         for (int i = 0; i < lanes; i++)
-            if (i % 8 / R < N)
-                values[i % 8 / R] = max(values[i % 8 / R], lane[i]);
+            if (i / R < N)
+                values[i / R] = max(values[i / R], lane[i]);
     }
     void add_to(T *values) const {
         T lane[lanes];
         UNROLL for (int u = 0; u < vectors; u++) store(lane + u * W<T>, v[u]);
         for (int i = 0; i < lanes; i++)
-            if (i % 8 / R < N)
-                values[i % 8 / R] += lane[i];
+            if (i / R < N)
+                values[i / R] += lane[i];
     }
 };
 
 template <int N, class T> INLINE void find_largest(const T *s, const Rows<T> &rows, T *top) {
     PerCenter<N, T> m(top);
-    for (int x = 0; x < rows.padded / (8 / N) * 8; x += m.lanes) {
+    for (int x = 0; x < rows.padded / ROWS<N, T> * PAD<T>; x += m.lanes) {
         UNROLL for (int u = 0; u < m.vectors; u++) {
             const Vec<T> y = load(s + x + u * W<T>);
             m.v[u] = y > m.v[u] ? y : m.v[u];
@@ -200,7 +210,7 @@ INLINE void exponentiate(T *s, const Rows<T> &rows, const T *base, T *total) {
     const T zero[N] = {};
     const PerCenter<N, T> b(base);
     PerCenter<N, T> sums(zero);
-    for (int x = 0; x < rows.padded / (8 / N) * 8; x += b.lanes) {
+    for (int x = 0; x < rows.padded / ROWS<N, T> * PAD<T>; x += b.lanes) {
         UNROLL for (int u = 0; u < b.vectors; u++) {
             const Vec<T> p = exp2<T>(load(s + x + u * W<T>) - b.v[u]);
             store(s + x + u * W<T>, p);
@@ -241,7 +251,7 @@ INLINE void online_softmax(T *s, const Lists<T> &lists, Softmax<T> *state, T *fa
 template <int N, class T>
 INLINE void differentiate(T *s, T *ds, const Rows<T> &rows, const T *lse, const T *delta) {
     const PerCenter<N, T> l(lse), d(delta);
-    for (int x = 0; x < rows.padded / (8 / N) * 8; x += l.lanes) {
+    for (int x = 0; x < rows.padded / ROWS<N, T> * PAD<T>; x += l.lanes) {
         UNROLL for (int u = 0; u < l.vectors; u++) {
             const int at = x + u * W<T>;
             const Vec<T> p = exp2<T>(load(s + at) - l.v[u]);

@@ -134,7 +134,7 @@ template <class T> struct Shifts {
             UNROLL for (int i = 0; i < N; i++) sum[i] += g * load(padded + place[i] + q);
         }
         T total[8];
-        sum8<T>(sum, total);
+        lane_sums<8>(sum, total);
         for (; q < s.period; q++)
             for (int i = 0; i < N; i++)
                 total[i] += target[q] * padded[place[i] + q];

@@ -27,6 +27,13 @@
 #define KEEP(v) (void)(v)
 #endif
 
+// Vectors of sums in a loop: half of the registers.
+#if defined(__AVX512F__) || defined(__aarch64__)
+#define SPHERULE_SUMS 16
+#else
+#define SPHERULE_SUMS 8
+#endif
+
 #define INLINE inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 16")
 
@@ -74,7 +81,7 @@ template <> struct Simd<double> {
 
 template <class T> using Vec = typename Simd<T>::V;
 template <class T> constexpr int W = SPHERULE_VECTOR_BYTES / int(sizeof(T));
-// Dot products come eight at a time, so lists of rows are padded to whole tiles and whole vectors.
+// Dot products come in tiles of so many: whole vectors, to which lists of rows are padded.
 template <class T> constexpr int PAD = W<T> > 8 ? W<T> : 8;
 
 template <class T> INLINE Vec<T> load(const T *p) { return *(const typename Simd<T>::Load *)p; }
@@ -134,33 +141,35 @@ template <int P, class V, int... I> INLINE V neighbors(V a, V b, Lanes<I...>) {
                                    (I / P * P + (I % P * 2) % P + (I % P * 2 / P) * n + 1)...);
 }
 
-// The sums of eight vectors. First within 16 bytes, which is cheap, then across.
-template <class T, class V> INLINE void sum8(V *v, T *s) {
-    typedef typename Count<int(sizeof(V) / sizeof(T))>::type L;
+// The sums of N vectors. First within 16 bytes, which is cheap, then across.
+template <int N, class T> INLINE void lane_sums(Vec<T> *v, T *s) {
+    typedef Vec<T> V;
+    typedef LanesOf<V, T> L;
     constexpr int P = 16 / int(sizeof(T));
-    if constexpr (sizeof(V) == 64) {
-        typedef T H __attribute__((vector_size(32)));
-        H half[8];
-        UNROLL for (int i = 0; i < 8; i++) {
-            H h[2];
-            memcpy(h, v + i, 64);
-            half[i] = h[0] + h[1];
-        }
-        sum8<T>(half, s);
-        return;
-    }
+    static_assert(N % 8 == 0, "sums come eight at a time");
+    int n = N;
     if constexpr (P == 4) {
-        UNROLL for (int i = 0; i < 4; i++) v[i] = fold<2>(v[2 * i], v[2 * i + 1], L());
+        n /= 2;
+        UNROLL for (int i = 0; i < n; i++) v[i] = fold<2>(v[2 * i], v[2 * i + 1], L());
     }
-    constexpr int n = P == 4 ? 2 : 4;
+    n /= 2;
     UNROLL for (int i = 0; i < n; i++) v[i] = neighbors<P>(v[2 * i], v[2 * i + 1], L());
-    if constexpr (sizeof(V) == 16) {
-        UNROLL for (int i = 0; i < n; i++) memcpy(s + i * P, v + i, 16);
-    } else if constexpr (sizeof(V) == 32) {
-        UNROLL for (int i = 0; i < n / 2; i++) {
-            const V t = fold<P>(v[2 * i], v[2 * i + 1], L());
-            memcpy(s + i * 2 * P, &t, 32);
-        }
+    if constexpr (sizeof(V) >= 32) {
+        n /= 2;
+        UNROLL for (int i = 0; i < n; i++) v[i] = fold<P>(v[2 * i], v[2 * i + 1], L());
+    }
+    if constexpr (sizeof(V) == 64 && N % W<T> == 0) {
+        n /= 2;
+        UNROLL for (int i = 0; i < n; i++) v[i] = fold<2 * P>(v[2 * i], v[2 * i + 1], L());
+    }
+    if constexpr (N % W<T> == 0) {
+        UNROLL for (int i = 0; i < N / W<T>; i++) store(s + i * W<T>, v[i]);
+    } else {  // both halves of one vector are parts of the same sums
+        typedef T H __attribute__((vector_size(sizeof(V) / 2)));
+        H half[2];
+        memcpy(half, v, sizeof(V));
+        half[0] += half[1];
+        memcpy(s, half, sizeof(H));
     }
 }
 

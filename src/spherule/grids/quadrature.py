@@ -5,6 +5,7 @@ approximates the integral of f(theta) sin(theta), so the weights sum to 2.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 Rule: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
+@lru_cache(maxsize=32)
 def gauss(n: int) -> Rule:
     """Gauss-Legendre: roots of P_n, exact for polynomials in cos(theta) of degree 2n - 1."""
 
@@ -26,6 +28,7 @@ def gauss(n: int) -> Rule:
     return _mirrored(theta, 2 / dp**2, equator)
 
 
+@lru_cache(maxsize=32)
 def lobatto(n: int) -> Rule:
     """Gauss-Lobatto: both poles and the roots of P'_{n-1}, exact up to degree 2n - 3."""
 
@@ -102,12 +105,14 @@ def _newton(
 
 def _mirrored(theta: NDArray, weights: NDArray, equator: NDArray | None) -> Rule:
     """The whole rule from its northern half (and the equator's weight, for odd n): exactly
-    symmetric.
+    symmetric, and not to be written to, since it is kept for the next grid.
     """
     middle = [] if equator is None else [equator]
     center = [] if equator is None else [np.array([_PI / 2])]
     full_theta = np.concatenate([theta, *center, (_PI - theta)[::-1]]).astype(np.float64)
     full_weights = np.concatenate([weights, *middle, weights[::-1]]).astype(np.float64)
+    full_theta.setflags(write=False)
+    full_weights.setflags(write=False)
     return full_theta, full_weights
 
 

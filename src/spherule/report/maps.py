@@ -1,5 +1,6 @@
 """Maps of fields on any ring grid: the whole sphere (Mollweide) or one side (orthographic)."""
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -45,14 +46,12 @@ def draw_map(
     if values.shape not in (grid.shape, (*grid.shape, 3)):
         raise ValueError(f"u: expected {grid.shape} for {grid!r}, got {values.shape}")
     values = values.reshape(grid.size, *values.shape[len(grid.shape) :])
-    width, height = {"mollweide": (2, 1), "orthographic": (1, 1)}[projection]
-    x, y = np.meshgrid(*(_pixel_centers(side, pixels * side // width) for side in (width, height)))
-    xyz, visible = _UNPROJECT[projection](x, y)
-    theta, phi = angles(xyz[visible] @ facing(*center))
-    image = np.full((*x.shape, *values.shape[1:]), np.nan)
-    image[visible] = values[nearest_points(grid, theta, phi)]
+    visible, points = _seen(grid, projection, tuple(center), pixels)
+    image = np.full((*visible.shape, *values.shape[1:]), np.nan)
+    image[visible] = values[points]
     if image.ndim == 3:
         image = np.dstack([np.nan_to_num(image), visible])  # the rest is transparent
+    width, height = _HALVES[projection]
     low, high = (np.nanmin(values), np.nanmax(values)) if limits is None else limits
     drawn = ax.imshow(
         image,
@@ -83,6 +82,17 @@ def smooth(u: NDArray, grid: Grid) -> tuple[NDArray, Grid]:
     return resample(torch.from_numpy(u), grid, fine).numpy(), fine
 
 
+@lru_cache(maxsize=8)  # a page shows the same view of many fields
+def _seen(
+    grid: Grid, projection: Projection, center: tuple[float, float], pixels: int
+) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Which pixels see the sphere, and which point of the grid each of these sees."""
+    width, height = _HALVES[projection]
+    x, y = np.meshgrid(*(_pixel_centers(side, pixels * side // width) for side in (width, height)))
+    xyz, visible = _UNPROJECT[projection](x, y)
+    return visible, nearest_points(grid, *angles(xyz[visible] @ facing(*center)))
+
+
 def _pixel_centers(side: float, count: int) -> NDArray[np.float64]:
     return side * ((np.arange(count) + 0.5) / count * 2 - 1)
 
@@ -104,6 +114,8 @@ def _mollweide(x: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
     ), inside
 
 
+_HALVES = {"mollweide": (2, 1), "orthographic": (1, 1)}
+"""Of a map's width and height."""
 _UNPROJECT = {"mollweide": _mollweide, "orthographic": _orthographic}
 
 

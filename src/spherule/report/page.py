@@ -79,7 +79,7 @@ def write_report(
 
 def _scores(titles: Sequence[str], runs: Sequence[Run], device: str, log: Log) -> list[str]:
     """Of forecasts."""
-    scores = [s for run in runs if (s := scored(run, device=device, log=log)) is not None]
+    scores = scored(runs, device=device, log=log)
     if not scores:
         return []
     text = "In the variables' own units, beside forecasts that cost nothing."

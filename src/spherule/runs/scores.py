@@ -9,7 +9,7 @@ same time of the year where there are years of them.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from torch import Tensor
 from spherule import checks
 from spherule.distributed import area_shares, power_spectrum, summed
 from spherule.files import read_json, write_json
+from spherule.models import Linear
 from spherule.optional import require
 from spherule.runs.linear import best_linear
 from spherule.runs.run import Run
@@ -34,6 +35,8 @@ TIE = 1.001
 """How much larger an error must be to lose by it."""
 METRICS = ("rmse", "bias", "acc", "spectra")
 FORECASTS = ("model", "persistence", "climatology", "linear")
+Fitted: TypeAlias = dict[str, tuple[Linear, str]]
+"""Linear maps and what they have matrices for, by the data that they were fitted to."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,14 +146,20 @@ def score(run: Run, *, samples: int | None = None, batch: int = 4, device: str =
     """
     where = ranks.choose_device(device)
     with ranks.process_group(where):
-        return _scored(run, samples, batch, where)
+        return _scored(run, where, {}, samples, batch)
 
 
-def _scored(run: Run, samples: int | None, batch: int, where: torch.device) -> Scores:
+def _scored(
+    run: Run, where: torch.device, fitted: Fitted, samples: int | None = None, batch: int = 4
+) -> Scores:
+    """`fitted`: the linear maps of other runs, to which this one's is added."""
     serial: Any = run.task()
     if not run.is_forecast:
         raise ValueError(f"{run.directory.path}: {run.name} is no forecast; it has no such scores")
-    linear, kind = best_linear(serial)
+    data = repr((run.config.task, run.config.training.seed, run.metadata))
+    if data not in fitted:
+        fitted[data] = best_linear(serial)
+    linear, kind = fitted[data]
     mesh = ranks.whole_mesh(where)
     linear = ranks.spread(linear.to(where).eval(), mesh)
     task: Any
@@ -179,23 +188,35 @@ def _scored(run: Run, samples: int | None, batch: int, where: torch.device) -> S
     )  # fmt: skip
 
 
-def scored(run: Run, *, device: str = "auto", log: Log = print) -> Scores | None:
-    """What `spherule evaluate` kept of a forecast, or its scores anew; None: it is no forecast."""
-    if not run.is_forecast:
-        return None
-    task = run.task(log)
+@torch.no_grad()
+def scored(runs: Sequence[Run], *, device: str = "auto", log: Log = print) -> list[Scores]:
+    """What `spherule evaluate` kept of those runs that are forecasts, or their scores anew. Runs of
+    the same data stand beside the same linear map, which is fitted once.
+    """
+    where = ranks.choose_device(device)
+    fitted: Fitted = {}
+    found = []
+    for run in (run for run in runs if run.is_forecast):
+        scores = _kept(run, log)
+        if scores is None:
+            with ranks.process_group(where):
+                scores = _scored(run, where, fitted)
+            try:
+                scores.save(run.directory.scores)
+            except OSError as error:
+                log(f"note: the scores are not kept: {error}")
+        found.append(scores)
+    return found
+
+
+def _kept(run: Run, log: Log) -> Scores | None:
+    """Scores of this checkpoint over all test samples."""
     try:
         kept = Scores.load(run.directory.scores)
-        if kept.step == run.checkpoint.step and kept.samples == task.test_samples:
-            return kept
     except (FileNotFoundError, ValueError, KeyError, TypeError):  # none, or damaged
-        pass
-    result = score(run, device=device)
-    try:
-        result.save(run.directory.scores)
-    except OSError as error:
-        log(f"note: the scores are not kept: {error}")
-    return result
+        return None
+    whole = kept.step == run.checkpoint.step and kept.samples == run.task(log).test_samples
+    return kept if whole else None
 
 
 class _Sums:
