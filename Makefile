@@ -61,18 +61,19 @@ format: $(SETUP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/clang-format -i $(CSRC) tests/native/*.cpp tests/native/*.h
 
-# The native library alone, without Python, under the address and undefined-behavior sanitizers.
+# The native library alone, without Python, under the address and undefined-behavior sanitizers. Vectors of a width that
+# is given have products of 16 bits without a processor that has them.
 sanitize:
 	mkdir -p build
 	$(CXX) -std=gnu++17 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fopenmp \
-	    -DSPHERULE_ISA=baseline -Isrc/spherule/csrc src/spherule/csrc/*.cpp tests/native/sanitize*.cpp \
+	    -DSPHERULE_ISA=baseline -DSPHERULE_VECTOR_BYTES=16 -Isrc/spherule/csrc src/spherule/csrc/*.cpp tests/native/sanitize*.cpp \
 	    -o build/sanitize
 	build/sanitize
 
 # Random tables for the C interface under libFuzzer, which needs clang, and files with a few bytes changed for the readers.
 SECONDS ?= 600
 CLANGXX ?= clang++
-FUZZED = $(CLANGXX) -std=gnu++17 -O1 -g -w -DSPHERULE_ISA=baseline -I$(CURDIR)/src/spherule/csrc
+FUZZED = $(CLANGXX) -std=gnu++17 -O1 -g -w -DSPHERULE_ISA=baseline -DSPHERULE_VECTOR_BYTES=16 -I$(CURDIR)/src/spherule/csrc
 HARNESSES := attention disco pointwise transforms
 fuzz: $(SETUP)
 	mkdir -p $(HARNESSES:%=build/fuzz/%)

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import torch
 
-ABI = 10
+ABI = 11
 """What `spherule_abi` of a library must return: SPHERULE_ABI of csrc/spherule.h."""
 
 DTYPES = {torch.float32: 0, torch.float64: 1, torch.float16: 2, torch.bfloat16: 3}
@@ -41,6 +41,18 @@ def _open(path: str) -> tuple[ctypes.CDLL | None, str]:
         return None, f"{path} has ABI {abi}, but this version needs {ABI}: install spherule again"
     library.spherule_isa.restype = ctypes.c_char_p
     return library, library.spherule_isa().decode()
+
+
+def vector_bits() -> int:
+    """The width of the library's vectors on this machine; 0 without it."""
+    library, _ = load()
+    return 0 if library is None else int(library.spherule_vector_bits())
+
+
+def short_products() -> bool:
+    """Whether the library is there and this machine has products of 16 bits (bfloat16) for it."""
+    library, _ = load()
+    return library is not None and bool(library.spherule_short_products())
 
 
 def call(name: str, *arguments: object) -> None:

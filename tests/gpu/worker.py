@@ -202,7 +202,7 @@ def operator(case: Attention) -> None:
     expected = _by_reference([q, k, v, grad], nb, mask)
     module = sys.modules[op.__module__]
     with mock.patch.object(module, "_kernels", return_value=gpu):
-        torch.library.opcheck(module._attention.overload, (*leaves, mask, nb.name, 0.4))
+        torch.library.opcheck(module.attend.overload, (*leaves, mask, nb.name, 0.4))
         out, lse = op(*leaves, nb, scale=0.4, key_mask=mask, return_lse=True)
         total = (out * grad).double().sum() + (lse * _weights(lse)).double().sum()
         found = _named((out, lse, *torch.autograd.grad(total, leaves)))

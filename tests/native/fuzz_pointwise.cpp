@@ -10,23 +10,36 @@ namespace {
 
 typedef std::vector<int64_t> Ints;
 
-// Arrays of either dtype, just as long as they are said to be
+// What numbers of a dtype are summed in
+int32_t wide(int32_t dtype) { return dtype == SPHERULE_BFLOAT16 ? SPHERULE_FLOAT32 : dtype; }
+
+// Arrays of any dtype, just as long as they are said to be
 struct Room {
     std::vector<double> doubles;
     std::vector<float> floats;
+    std::vector<uint16_t> shorts;
     Room(int32_t dtype, int64_t size) {
         if (dtype == SPHERULE_FLOAT64)
             doubles.assign(size_t(size), 0.25);
+        else if (dtype == SPHERULE_BFLOAT16)
+            shorts.assign(size_t(size), 0x3e80);  // 0.25
         else
             floats.assign(size_t(size), 0.25F);
     }
-    void *data() { return doubles.empty() ? (void *)floats.data() : (void *)doubles.data(); }
+    void *data() {
+        return !doubles.empty()  ? (void *)doubles.data()
+               : !shorts.empty() ? (void *)shorts.data()
+                                 : (void *)floats.data();
+    }
     bool finite() const {
         for (double x : doubles)
             if (!std::isfinite(x))
                 return false;
         for (float x : floats)
             if (!std::isfinite(x))
+                return false;
+        for (uint16_t x : shorts)
+            if ((x & 0x7f80) == 0x7f80)
                 return false;
         return true;
     }
@@ -67,7 +80,9 @@ bool disturb(Bytes &in, spherule_pointwise &p, std::vector<spherule_channels *> 
     sizes[place] = channels && in.below(2) ? sizes[place] + 1 : wild[in.below(place < 2 ? 4 : 5)];
     p = {sizes[0], sizes[1], sizes[2], p.hidden, sizes[3], p.dtype, p.threads};
     if (place == 4)
-        p.dtype = in.below(2) ? -1 : SPHERULE_FLOAT16 + int32_t(in.below(9));
+        p.dtype = in.below(2)   ? -1
+                  : in.below(2) ? SPHERULE_FLOAT16
+                                : SPHERULE_BFLOAT16 + 1 + int32_t(in.below(8));
     if (place == 5)
         p.threads = in.below(2) ? -int32_t(in.below(3)) : INT32_MAX;
     for (size_t i = 0; i < fields.size(); i++)
@@ -77,7 +92,8 @@ bool disturb(Bytes &in, spherule_pointwise &p, std::vector<spherule_channels *> 
 
 spherule_pointwise problem(Bytes &in) {
     const int64_t points[] = {0, 1, 7, 31, 127, 128, 129, 300};
-    const int32_t dtype = int32_t(in.below(2)), threads = 1 + int32_t(in.below(2));
+    const int32_t dtypes[] = {SPHERULE_FLOAT32, SPHERULE_FLOAT64, SPHERULE_BFLOAT16};
+    const int32_t dtype = dtypes[in.below(3)], threads = 1 + int32_t(in.below(2));
     return {in.below(4), points[in.below(8)], 1 + in.below(20), 0, 1 + in.below(20), dtype,
             threads};
 }
@@ -102,7 +118,9 @@ void linear(Bytes &in) {
     for (auto *all : {&from, &to})
         for (auto &part : *all)
             fields.push_back(&part);
-    Room weight(p.dtype, p.out * p.in), dweight = weight, bias(p.dtype, p.out), dbias = bias;
+    const int32_t sums = wide(p.dtype);
+    Room weight(p.dtype, p.out * p.in), dweight(sums, p.out * p.in), bias(sums, p.out),
+        dbias = bias;
     const bool biased = in.below(2), wanted = in.below(2);
     const bool bad = disturb(in, p, fields);
     const int64_t x_parts = int64_t(x.size()), y_parts = int64_t(y.size());
@@ -127,9 +145,10 @@ void mlp(Bytes &in) {
     Field x(in, p.dtype, p.batch, p.in, p.points, false),
         dx(in, p.dtype, p.batch, p.in, p.points, false),
         y(in, p.dtype, p.batch, p.out, p.points, false);
-    Room first(p.dtype, p.hidden * p.in), dfirst = first, turned = first;
-    Room second(p.dtype, p.out * p.hidden), dsecond = second;
-    Room bias(p.dtype, p.hidden), dbias = bias;
+    const int32_t sums = wide(p.dtype);
+    Room first(p.dtype, p.hidden * p.in), turned = first, dfirst(sums, p.hidden * p.in);
+    Room second(p.dtype, p.out * p.hidden), dsecond(sums, p.out * p.hidden);
+    Room bias(sums, p.hidden), dbias = bias;
     spherule_channels from = x.view(), back = dx.view(), to = y.view();
     const bool bad = disturb(in, p, {&from, &to});
     expect(bad, spherule_mlp(&p, first.data(), bias.data(), second.data(), &from, &to));
@@ -146,9 +165,10 @@ void norm(Bytes &in) {
     Field x(in, p.dtype, p.batch, p.in, p.points, false),
         y(in, p.dtype, p.batch, p.in, p.points, false);
     const int64_t stride = in.below(2) ? p.points : 0;
-    Room weights(p.dtype, stride ? p.batch * p.points : p.points);
-    Room mean(p.dtype, p.batch * p.in), variance = mean, dscale = mean, sums = mean;
-    Room shift(p.dtype, p.in);
+    const int32_t of_sums = wide(p.dtype);
+    Room weights(of_sums, stride ? p.batch * p.points : p.points);
+    Room mean(of_sums, p.batch * p.in), variance = mean, dscale = mean, sums = mean;
+    Room shift(of_sums, p.in);
     std::vector<double> total;
     for (int64_t i = 0; i < p.batch; i++)
         total.push_back(in.below(3) ? 0.25 * double(p.points) : 0.0);

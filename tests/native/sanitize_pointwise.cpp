@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <vector>
 
 namespace {
@@ -22,10 +23,41 @@ void expect(bool right, const char *what) {
     }
 }
 
+// bfloat16, as the library is to round it
+struct Short {
+    uint16_t bits = 0;
+    Short() = default;
+    Short(double x) {
+        const float f = float(x);
+        uint32_t u;
+        memcpy(&u, &f, sizeof u);
+        bits = uint16_t((u + 0x7fff + (u >> 16 & 1)) >> 16);
+    }
+    operator double() const {
+        const uint32_t u = uint32_t(bits) << 16;
+        float f;
+        memcpy(&f, &u, sizeof f);
+        return f;
+    }
+};
+
+// What numbers of type T are summed in, and how they are called
+template <class T> struct Kind {
+    typedef T Sum;
+    static constexpr int dtype = sizeof(T) == 4 ? SPHERULE_FLOAT32 : SPHERULE_FLOAT64;
+    static constexpr double accuracy = sizeof(T) == 4 ? 1e-4 : 1e-12;
+};
+template <> struct Kind<Short> {
+    typedef float Sum;
+    static constexpr int dtype = SPHERULE_BFLOAT16;
+    static constexpr double accuracy = 0.02;
+};
+template <class T> using Sum = typename Kind<T>::Sum;
+
 template <class T> std::vector<T> noise(int64_t n) {
     std::vector<T> x(n);
     for (T &v : x)
-        v = T(rand()) / T(RAND_MAX) - T(0.5);
+        v = T(double(rand()) / RAND_MAX - 0.5);
     return x;
 }
 
@@ -66,8 +98,8 @@ template <class T> struct Parts {
     }
 };
 
-template <class T> bool close(T a, double b) {
-    return std::abs(a - b) <= (sizeof(T) == 4 ? 1e-4 : 1e-12) * (1 + std::abs(b));
+template <class T> bool close(double a, double b) {
+    return std::abs(a - b) <= Kind<T>::accuracy * (1 + std::abs(b));
 }
 
 double gelu(double a) { return a * 0.5 * std::erfc(-a * M_SQRT1_2); }
@@ -77,10 +109,11 @@ double slope(double a) {
 
 template <class T>
 void linear(int64_t batch, int64_t points, int64_t in, int64_t out, bool biased) {
-    const spherule_pointwise p = {batch,         points, in, 0, out, sizeof(T) == 4 ? 0 : 1,
-                                  1 + rand() % 3};
-    const auto weight = noise<T>(out * in), bias = noise<T>(out);
-    std::vector<T> turned(in * out), dweight(out * in), dbias(out);
+    const spherule_pointwise p = {batch, points, in, 0, out, Kind<T>::dtype, 1 + rand() % 3};
+    const auto weight = noise<T>(out * in);
+    const auto bias = noise<Sum<T>>(out);
+    std::vector<T> turned(in * out);
+    std::vector<Sum<T>> dweight(out * in), dbias(out);
     for (int64_t i = 0; i < out * in; i++)
         turned[i % in * out + i / in] = weight[i];
     Parts<T> x(batch, in, points), y(batch, out, points), dx = x;
@@ -99,7 +132,7 @@ void linear(int64_t batch, int64_t points, int64_t in, int64_t out, bool biased)
                     dw[o * in + c] += double(y.at(n, o, i)) * x.at(n, c, i);
                 }
                 db[o] += y.at(n, o, i);
-                right &= close(y.at(n, o, i), sum);
+                right &= close<T>(y.at(n, o, i), sum);
             }
     expect(right && !status, "linear");
     // its own output as the gradient
@@ -110,16 +143,16 @@ void linear(int64_t batch, int64_t points, int64_t in, int64_t out, bool biased)
     status = backward(dx.views.data(), dweight.data(), dbias.data());
     right = true;
     for (int64_t i = 0; i < out * in; i++)
-        right &= close(dweight[i], dw[i]);
+        right &= close<T>(dweight[i], dw[i]);
     for (int64_t o = 0; o < out; o++)
-        right &= close(dbias[o], db[o]);
+        right &= close<T>(dbias[o], db[o]);
     for (int64_t n = 0; n < batch; n++)
         for (int64_t c = 0; c < in; c++)
             for (int64_t i = 0; i < points; i++) {
                 double sum = 0;
                 for (int64_t o = 0; o < out; o++)
                     sum += double(weight[o * in + c]) * y.at(n, o, i);
-                right &= close(dx.at(n, c, i), sum);
+                right &= close<T>(dx.at(n, c, i), sum);
             }
     expect(right && !status, "linear backward");
     expect(!backward(nullptr, nullptr, nullptr), "linear backward of nothing");
@@ -135,12 +168,11 @@ void linear(int64_t batch, int64_t points, int64_t in, int64_t out, bool biased)
 
 template <class T>
 void mlp(int64_t batch, int64_t points, int64_t in, int64_t hidden, int64_t out) {
-    const spherule_pointwise p = {batch,         points, in, hidden, out, sizeof(T) == 4 ? 0 : 1,
-                                  1 + rand() % 3};
-    const auto first = noise<T>(hidden * in), bias = noise<T>(hidden),
-               second = noise<T>(out * hidden);
-    std::vector<T> first_t(first.size()), second_t(second.size()), dfirst(first.size()),
-        dbias(hidden), dsecond(second.size());
+    const spherule_pointwise p = {batch, points, in, hidden, out, Kind<T>::dtype, 1 + rand() % 3};
+    const auto first = noise<T>(hidden * in), second = noise<T>(out * hidden);
+    const auto bias = noise<Sum<T>>(hidden);
+    std::vector<T> first_t(first.size()), second_t(second.size());
+    std::vector<Sum<T>> dfirst(first.size()), dbias(hidden), dsecond(second.size());
     for (int64_t i = 0; i < hidden * in; i++)
         first_t[i % in * hidden + i / in] = first[i];
     for (int64_t i = 0; i < out * hidden; i++)
@@ -173,16 +205,16 @@ void mlp(int64_t batch, int64_t points, int64_t in, int64_t hidden, int64_t out)
                 }
             }
             for (int64_t o = 0; o < out; o++)
-                right &= close(y.at(n, o, i), z[o]);
+                right &= close<T>(y.at(n, o, i), z[o]);
             for (int64_t c = 0; c < in; c++)
-                right &= close(dx.at(n, c, i), d[c]);
+                right &= close<T>(dx.at(n, c, i), d[c]);
         }
     for (size_t i = 0; i < d1.size(); i++)
-        right &= close(dfirst[i], d1[i]);
+        right &= close<T>(dfirst[i], d1[i]);
     for (size_t i = 0; i < d2.size(); i++)
-        right &= close(dsecond[i], d2[i]);
+        right &= close<T>(dsecond[i], d2[i]);
     for (int64_t h = 0; h < hidden; h++)
-        right &= close(dbias[h], db[h]);
+        right &= close<T>(dbias[h], db[h]);
     expect(right && !status, "mlp");
 }
 
@@ -329,16 +361,17 @@ template <class T> void shapes() {
 
 // Mean, variance and what is made of them; every second sample has no weight at all.
 template <class T> void norm(int64_t batch, int64_t channels, int64_t points) {
-    const spherule_pointwise p = {batch, points, channels, 0, channels, sizeof(T) == 4 ? 0 : 1, 2};
+    const spherule_pointwise p = {batch, points, channels, 0, channels, Kind<T>::dtype, 2};
     Field<T> x(batch, channels, points), y = x, dx = x, dy(batch, channels, points);
     const spherule_channels from = x.view(), to = y.view(), gradient = dy.view(), back = dx.view();
-    std::vector<T> weights = noise<T>(batch * points);
+    typedef Sum<T> S;
+    std::vector<S> weights = noise<S>(batch * points);
     Doubles total(batch);
     for (int64_t b = 0; b < batch; b++)
         for (int64_t i = 0; i < points; i++)
-            total[b] += weights[b * points + i] = b % 2 ? T(0) : weights[b * points + i] + T(0.6);
+            total[b] += weights[b * points + i] = b % 2 ? S(0) : weights[b * points + i] + S(0.6);
     const int64_t rows = batch * channels;
-    std::vector<T> mean(rows), variance(rows), dscale(rows), sums(rows), shift = noise<T>(channels);
+    std::vector<S> mean(rows), variance(rows), dscale(rows), sums(rows), shift = noise<S>(channels);
     expect(!spherule_moments(&p, weights.data(), points, total.data(), &from, mean.data(),
                              variance.data()),
            "moments run");
@@ -359,18 +392,18 @@ template <class T> void norm(int64_t batch, int64_t channels, int64_t points) {
                 ds += dy.at(b, c, i) * d;
                 s += dy.at(b, c, i);
             }
-            expect(close(mean[row], m) && close(variance[row], v), "mean and variance");
-            expect(close(dscale[row], ds) && close(sums[row], s), "sums of gradients");
+            expect(close<T>(mean[row], m) && close<T>(variance[row], v), "mean and variance");
+            expect(close<T>(dscale[row], ds) && close<T>(sums[row], s), "sums of gradients");
             for (int64_t i = 0; i < points; i++) {
-                expect(close(y.at(b, c, i), (x.at(b, c, i) - m) * v + shift[c]), "standardized");
-                expect(close(dx.at(b, c, i), dy.at(b, c, i) * v), "gradient of a field");
+                expect(close<T>(y.at(b, c, i), (x.at(b, c, i) - m) * v + shift[c]), "standardized");
+                expect(close<T>(dx.at(b, c, i), dy.at(b, c, i) * v), "gradient of a field");
             }
         }
     expect(!spherule_moments_backward(&p, weights.data(), points, total.data(), &from, mean.data(),
                                       dscale.data(), sums.data(), &back),
            "gradients of moments run");
-    const std::vector<T> scale = noise<T>(channels);
-    std::vector<T> inverse(rows);
+    const std::vector<S> scale = noise<S>(channels);
+    std::vector<S> inverse(rows);
     const double eps = 0.01;
     expect(!spherule_instance_norm(&p, weights.data(), points, total.data(), &eps, &from,
                                    scale.data(), shift.data(), &to, mean.data(), inverse.data()),
@@ -388,16 +421,17 @@ template <class T> void norm(int64_t batch, int64_t channels, int64_t points) {
                 along += dy.at(b, c, i) * (x.at(b, c, i) - m);
                 whole += dy.at(b, c, i);
             }
-            expect(close(inverse[row], r) && close(dscale[row], along * r) &&
-                       close(sums[row], whole),
+            expect(close<T>(inverse[row], r) && close<T>(dscale[row], along * r) &&
+                       close<T>(sums[row], whole),
                    "what is kept, and sums of gradients");
             for (int64_t i = 0; i < points; i++) {
                 const double d = x.at(b, c, i) - m,
                              share = total[b] > 0 ? weights[b * points + i] / total[b] : 0;
-                expect(close(y.at(b, c, i), d * r * scale[c] + shift[c]), "normalized");
-                expect(close(dx.at(b, c, i),
+                expect(close<T>(y.at(b, c, i), d * r * scale[c] + shift[c]), "normalized");
+                expect(
+                    close<T>(dx.at(b, c, i),
                              r * scale[c] * (dy.at(b, c, i) - share * (whole + along * r * r * d))),
-                       "gradient of what is normalized");
+                    "gradient of what is normalized");
             }
         }
     spherule_pointwise bad = p;
@@ -414,9 +448,11 @@ int sanitize_pointwise() {
         for (int64_t channels : {1, 3}) {
             norm<float>(3, channels, points);
             norm<double>(2, channels, points);
+            norm<Short>(2, channels, points);
         }
     shapes<float>();
     shapes<double>();
+    shapes<Short>();
     for (int64_t lmax : {0, 1, 7, 63, 64, 65, 150})
         for (int64_t pairs : {1, 2, 9, 40})
             legendre(1 + rand() % 10, lmax, pairs);

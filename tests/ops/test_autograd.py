@@ -11,6 +11,7 @@ from torch.utils.checkpoint import checkpoint
 
 from spherule import Grid, Neighborhood, nn, objectives, ops
 from spherule.geometry.filters import Stencil
+from spherule.ops.global_attention import library
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::UserWarning"),  # vmap's, of slow loops
@@ -132,7 +133,8 @@ def test_functional_grad_is_the_gradient(case: Callable) -> None:
     assert torch.allclose(grad(lambda x: f(x, *rest).sum())(x.detach()), expected)
 
 
-def test_the_fused_kernel_of_global_attention_refuses_by_itself() -> None:
+def test_the_fused_kernel_of_global_attention_refuses_by_itself(monkeypatch) -> None:
+    monkeypatch.setattr(library, "_vector_bits", lambda: 0)
     q, k, v = (randn(1, 1, COARSE.size, 4) for _ in range(3))
     with pytest.raises(NotImplementedError, match="forward AD"):
         jvp(lambda q: ops.global_attention(q, k, v, COARSE), (q,), (q,))

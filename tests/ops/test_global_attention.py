@@ -9,10 +9,16 @@ from torch import Tensor
 
 from spherule import Grid, ops
 from spherule.geometry.neighborhood import Neighborhood
-from spherule.ops.global_attention import global_attention
+from spherule.ops.global_attention import global_attention, library
 from spherule.ops.neighborhood_attention import neighborhood_attention
 
 GRIDS = ["gauss:8x16", "equiangular:8x12", "H3", "O4"]
+
+
+@pytest.fixture(autouse=True, params=[512, 0], ids=["library", "torch"])
+def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever vectors this machine has: the library's kernel, and torch's."""
+    monkeypatch.setattr(library, "_vector_bits", lambda: request.param)
 
 
 @pytest.mark.parametrize("kappa", [1.0, 5.0, 10.0])

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from spherule import Grid, native, ops
 from spherule.geometry.neighborhood import Neighborhood
-from spherule.ops.neighborhood_attention import _attention, neighborhood_attention, reference
+from spherule.ops.neighborhood_attention import attend, neighborhood_attention, reference
 
 GRIDS = [
     "gauss:5x10",
@@ -169,7 +169,7 @@ def test_operator_is_registered_as_torch_expects(last: str) -> None:
         qkv = [x.transpose(*swapped).contiguous().transpose(*swapped) for x in qkv]
     qkv = [x.requires_grad_() for x in qkv]
     for mask in (None, torch.rand(2, SMALL.keys) > 0.3):
-        torch.library.opcheck(_attention.overload, (*qkv, mask, SMALL.name, 0.5))
+        torch.library.opcheck(attend.overload, (*qkv, mask, SMALL.name, 0.5))
 
 
 @pytest.mark.usefixtures("unchecked")

@@ -249,6 +249,7 @@ def test_sixteen_bits_are_torchs_own_where_the_cpu_has_their_products(
     has: bool, dtype: torch.dtype, calls, monkeypatch
 ) -> None:
     monkeypatch.setattr(served, "_has_products", lambda bfloat16: has)
+    monkeypatch.setattr(served, "_has_short_products", lambda: False)
     given = {name: t.detach().to(dtype) for name, t in inputs(SHAPES[2]).items()}
     wide = {name: t.detach().float().requires_grad_() for name, t in given.items()}
     wanted = reference.mlp(**{name: t.detach() for name, t in wide.items()})
@@ -264,6 +265,37 @@ def test_sixteen_bits_are_torchs_own_where_the_cpu_has_their_products(
     assert all(t.grad.dtype == torch.float32 for t in wide.values())
 
 
+@pytest.mark.parametrize("shape", [*SHAPES, (3, 300, 40, 80, 36)])
+def test_products_of_bfloat16_round_inputs_and_outputs_only(shape, calls, monkeypatch) -> None:
+    """Whatever this CPU has: where there are no such products, the library emulates them."""
+    monkeypatch.setattr(served, "_has_short_products", lambda: True)
+    given = inputs(shape, torch.float32)
+    short = {name: t.detach().bfloat16().double().requires_grad_() for name, t in given.items()}
+    hidden = shape[3]
+    widths = [hidden - hidden // 3, hidden // 3] if hidden > 2 else [hidden]
+    for rows in (False, True):
+        x = given["x"].mT.contiguous().mT if rows else given["x"]
+        with torch.autocast("cpu", torch.bfloat16):
+            y = pointwise.mlp(x, given["first"], given["bias"], given["second"])
+            parts = pointwise.split_linear(x, given["first"], given["bias"], widths)
+        assert {t.dtype for t in (y, *parts)} == {torch.bfloat16}
+        exact = reference.mlp(**short)
+        field = reference.linear(short["x"], short["first"], short["bias"])
+        for found, wanted in ((y, exact), (torch.cat(parts, dim=1), field)):
+            assert (found - wanted).norm() <= 0.01 * wanted.norm()
+            dy = torch.randn_like(wanted).bfloat16()
+            ours, theirs = (
+                torch.autograd.grad(v, [*g.values()], seed, retain_graph=True, allow_unused=True)
+                for v, g, seed in ((found, given, dy), (wanted, short, dy.double()))
+            )
+            for a, b in zip(ours, theirs, strict=True):
+                assert (a is None) == (b is None)
+                if a is not None and b is not None:
+                    assert a.dtype == torch.float32
+                    assert (a - b).norm() <= 0.02 * b.norm()
+    assert len(calls) == 8
+
+
 def test_compilers_are_told_the_right_shapes() -> None:
     def told(op: object, *arguments: object) -> None:
         torch.library.opcheck(op.overload, arguments, test_utils=("test_schema", "test_faketensor"))
@@ -271,6 +303,10 @@ def test_compilers_are_told_the_right_shapes() -> None:
     plain = {name: t.detach() for name, t in inputs((2, 7, 3, 5, 4)).items()}
     x, first, bias = plain["x"], plain["first"], plain["bias"]
     dy = torch.randn(2, 5, 7).to(x)
+    short = x.bfloat16()
+    told(pointwise._linear, short, first, bias, [2, 3], False)
+    told(pointwise._linear_backward, short, first, [dy.bfloat16()], [True, True, True])
+    told(pointwise._mlp_backward, short, *[*plain.values()][1:], torch.randn(2, 4, 7).bfloat16())
     for field, rows in ((x, False), (x, True), (x.mT.contiguous().mT, False)):
         told(pointwise._linear, field, first, bias, [2, 3], rows)
         told(pointwise._linear_backward, field, first, [dy], [True, False, True])
@@ -278,6 +314,9 @@ def test_compilers_are_told_the_right_shapes() -> None:
     told(pointwise._mlp_backward, *plain.values(), torch.randn(2, 4, 7).to(x))
     weights, channel = torch.rand(7).to(x), torch.randn(2, 3).to(x)
     told(norm._moments, x, weights)
+    single = [t.float() for t in (weights, channel, channel[0])]
+    told(norm._instance_norm, short, single[0], single[2], single[2], 1e-5)
+    told(norm._standardize_backward, short, single[1], single[1], short)
     told(norm._moments_backward, x, weights, channel, channel, channel)
     told(norm._standardize, x, channel, channel, channel)
     told(norm._standardize_backward, x, channel, channel, x)

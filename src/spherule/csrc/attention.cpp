@@ -1,7 +1,7 @@
 // Neighborhood attention, forward and backward. Compiled once per instruction set, under the name
 // SPHERULE_ISA.
 //
-// Scores are kept in base 2: the queries of a block are copied times scale log2(e). Only (out, lse)
+// Scores are kept in base 2: products times scale log2(e). Only (out, lse)
 // is kept for the backward, which makes the weights again, once for all gradients. dq belongs to a
 // task; what a band of queries adds to dk and dv is summed in a slab of its own, and slabs are
 // added in order: no atomics, the same bits for any number of threads.
@@ -14,31 +14,25 @@ namespace {
 // backward adds up what they are instead.
 constexpr double LARGE = 128;
 
+// Of numbers of type T, summed in S
 template <class T> struct Attention {
+    typedef SumOf<T> S;
     const spherule_problem &p;
-    Packed<T> q, k, v, out, dout, dq, dk, dv;  // out only forward, gradients only backward
-    Packed<T> key_slabs, value_slabs;          // what all bands add to dk and dv
-    T *lse, *delta;                            // per query; delta = dO . out - dlse
-    explicit Attention(const spherule_problem &p, int64_t slabs = 0, int64_t points = 0)
+    Packed<T> q, k, v, dout;
+    Packed<S> key_slabs, value_slabs;  // what all bands add to the gradients of k and v
+    S *lse, *delta = nullptr;          // per query; delta = dO . out - dlse
+    Attention(const spherule_problem &p, const S *lse, int64_t slabs = 0, int64_t points = 0)
         : p(p), q(p.batch * p.heads, p.queries, p.dim), k(p.batch * p.heads, p.keys, p.dim),
-          v(p.batch * p.heads, p.keys, p.value_dim), out(p.batch * p.heads, p.queries, p.value_dim),
-          dout(out), dq(q), dk(k), dv(v), key_slabs(slabs, points, p.dim),
-          value_slabs(slabs, points, p.value_dim) {}
+          v(p.batch * p.heads, p.keys, p.value_dim),
+          dout(p.batch * p.heads, p.queries, p.value_dim), key_slabs(slabs, points, p.dim, W<T>),
+          value_slabs(slabs, points, p.value_dim, W<T>), lse((S *)lse) {}
 
+    S factor() const { return S(p.scale * LOG2E); }
     const uint8_t *mask(const Heads &heads) const {
         return p.key_mask ? p.key_mask + heads.batch * p.key_mask_stride : nullptr;
     }
     int64_t matrix(const Heads &heads, int64_t h) const {
         return heads.batch * p.heads + heads.first + h;
-    }
-
-    // A block's queries, scaled
-    template <int N> const T *queries(int64_t m, int64_t i, Workspace<T> &w) const {
-        T factor[N];
-        for (T &f : factor)
-            f = T(p.scale * LOG2E);
-        scale_rows<N>(q.row(m, i), q.width, factor, w.q);
-        return w.q;
     }
 
     // body(number of centers, lists, head, matrix, first center) for every block of a span and
@@ -53,7 +47,7 @@ template <class T> struct Attention {
         const int64_t together = w.walk.turns() ? 1 : heads.count;
         for (int64_t h0 = 0; h0 < heads.count; h0 += together)
             w.walk.blocks(
-                span.begin, span.end, [&](int64_t first, int64_t last, const Lists<T> &lists) {
+                span.begin, span.end, [&](int64_t first, int64_t last, const Lists<S> &lists) {
                     for (int64_t h = h0; h < h0 + together; h++)
                         for (int64_t i = first; i < last; i += BLOCK)
                             with_size(int(min(last - i, int64_t(BLOCK))), [&](auto n) {
@@ -63,98 +57,110 @@ template <class T> struct Attention {
     }
 
     void forward(const spherule_arc_table &table, const Span &span, const Heads &heads,
-                 Workspace<T> &w) const {
-        Softmax<T> softmax[GROUP][TILE];
+                 const Results<T> &out, Workspace<T> &w) const {
+        Softmax<S> softmax[GROUP][TILE];
+        S *rows[GROUP];
         for (int64_t h = 0; h < heads.count; h++) {
             for (auto &state : softmax[h])
-                state = {T(-INFINITY), 0};
-            memset(out.row(matrix(heads, h), span.start), 0,
-                   size_t(span.size() * out.width) * sizeof(T));
+                state = {S(-INFINITY), 0};
+            rows[h] = start(out, span, heads, h, w);
         }
         walk(table, mask(heads), span, heads, w,
-             [&](auto n, const Lists<T> &lists, int64_t h, int64_t m, int64_t i) {
+             [&](auto n, const Lists<S> &lists, int64_t h, int64_t m, int64_t i) {
                  constexpr int N = decltype(n)::value;
-                 T factor[N], *sums = out.row(m, i);
-                 block_dots<N, true>(queries<N>(m, i, w), k.row(m, 0), k.width, lists, w.s);
-                 online_softmax<N>(w.s, lists, &softmax[h][i - span.start], factor);
+                 S scale[N], *sums = rows[h] + (i - span.start) * out.width;
+                 block_dots<N, true>(q.row(m, i), k.row(m, 0), k.width, lists, factor(), w.s);
+                 online_softmax<N>(w.s, lists, &softmax[h][i - span.start], scale);
                  for (int j = 0; j < N; j++)
-                     if (factor[j] != 1)
+                     if (scale[j] != 1)
                          for (int c = 0; c < v.width; c++)
-                             sums[j * v.width + c] *= factor[j];
-                 block_accumulate<N>(w.s, v.row(m, 0), v.width, lists, sums);
+                             sums[j * v.width + c] *= scale[j];
+                 const auto weights = block_factors<N>(w.s, lists, w.tiles, w.across);
+                 block_accumulate<N>(weights.tiles, v.row(m, 0), v.width, lists, sums);
              });
         for (int64_t h = 0; h < heads.count; h++) {
             const int64_t m = matrix(heads, h);
             for (int i = 0; i < span.size(); i++) {
-                const Softmax<T> &state = softmax[h][i];
+                const Softmax<S> &state = softmax[h][i];
                 // No key left: zeros, and the logarithm of an empty sum.
-                const bool none = state.max == T(-INFINITY) && state.sum == 0;
-                const T inverse = none ? 0 : 1 / state.sum;
-                T *row = out.row(m, span.start + i);
+                const bool none = state.max == S(-INFINITY) && state.sum == 0;
+                const S inverse = none ? 0 : 1 / state.sum;
                 for (int c = 0; c < v.width; c++)
-                    row[c] *= inverse;
+                    rows[h][i * v.width + c] *= inverse;
                 lse[m * p.queries + span.start + i] =
-                    none ? T(-INFINITY) : T((state.max + base2_log(state.sum)) * LN2);
+                    none ? S(-INFINITY) : S((state.max + base2_log(state.sum)) * LN2);
             }
+            out.keep(m, span.start, span.size(), rows[h]);
         }
+    }
+
+    // A head's rows of a span, with nothing in them yet
+    S *start(const Results<T> &results, const Span &span, const Heads &heads, int64_t h,
+             Workspace<T> &w) const {
+        S *rows = results.rows(matrix(heads, h), span.start, w.sums + h * TILE * results.width);
+        memset(rows, 0, size_t(span.size() * results.width) * sizeof(S));
+        return rows;
     }
 
     // dq, and the queries' share of dk and dv, to the slabs of their band
     void backward(const spherule_arc_table &table, const Band &band, const Span &span,
-                  const Heads &heads, Workspace<T> &w) const {
+                  const Heads &heads, const Results<T> &dq, Workspace<T> &w) const {
+        S *rows[GROUP];
         for (int64_t h = 0; h < heads.count; h++)
-            memset(dq.row(matrix(heads, h), span.start), 0,
-                   size_t(span.size() * dq.width) * sizeof(T));
-        T share[GROUP][TILE];
+            rows[h] = start(dq, span, heads, h, w);
+        S share[GROUP][TILE];
         normalize(table, span, heads, w, share);
         walk(table, mask(heads), span, heads, w,
-             [&](auto n, const Lists<T> &lists, int64_t h, int64_t m, int64_t i) {
+             [&](auto n, const Lists<S> &lists, int64_t h, int64_t m, int64_t i) {
                  constexpr int N = decltype(n)::value;
-                 T l[N];
+                 S l[N];
                  for (int j = 0; j < N; j++)
-                     l[j] = lse[m * p.queries + i + j] * T(LOG2E);
-                 const T *x = queries<N>(m, i, w);
+                     l[j] = lse[m * p.queries + i + j] * S(LOG2E);
+                 const T *x = q.row(m, i);
                  scale_rows<N>(dout.row(m, i), v.width, &share[h][i - span.start], w.dout);
-                 block_dots<N, true>(x, k.row(m, 0), k.width, lists, w.s);
-                 block_dots<N, false>(w.dout, v.row(m, 0), v.width, lists, w.ds);
+                 block_dots<N, true>(x, k.row(m, 0), k.width, lists, factor(), w.s);
+                 block_dots<N, false>(w.dout, v.row(m, 0), v.width, lists, S(1), w.ds);
                  block_differentiate<N>(w.s, w.ds, lists, l, delta + m * p.queries + i);
-                 block_accumulate<N>(w.ds, k.row(m, 0), k.width, lists, dq.row(m, i));
-                 block_scatter<N>(w.ds, x, k.width, lists, band.begin,
+                 const auto ds = block_factors<N>(w.ds, lists, w.tiles, w.across);
+                 block_accumulate<N>(ds.tiles, k.row(m, 0), k.width, lists,
+                                     rows[h] + (i - span.start) * dq.width);
+                 block_scatter<N>(ds, x, k.width, lists, band.begin,
                                   key_slabs.row(heads.slab + h, band.slab));
-                 block_scatter<N>(w.s, w.dout, v.width, lists, band.begin,
+                 const auto weights = block_factors<N>(w.s, lists, w.tiles, w.across);
+                 block_scatter<N>(weights, w.dout, v.width, lists, band.begin,
                                   value_slabs.row(heads.slab + h, band.slab));
              });
         for (int64_t h = 0; h < heads.count; h++) {
-            T *rows = dq.row(matrix(heads, h), span.start);
             for (int c = 0; c < span.size() * dq.width; c++)
-                rows[c] *= T(p.scale);
+                rows[h][c] *= S(p.scale);
+            dq.keep(matrix(heads, h), span.start, span.size(), rows[h]);
         }
     }
 
     void backward(const spherule_arc_table &table, const Band &band, const Heads &heads,
-                  Workspace<T> &w) const {
+                  const Results<T> &dq, Workspace<T> &w) const {
         for (int64_t h = 0; h < heads.count; h++) {
             const int64_t m = heads.slab + h;
             memset(key_slabs.row(m, band.slab), 0,
-                   size_t(band.size() * key_slabs.width) * sizeof(T));
+                   size_t(band.size() * key_slabs.width) * sizeof(S));
             memset(value_slabs.row(m, band.slab), 0,
-                   size_t(band.size() * value_slabs.width) * sizeof(T));
+                   size_t(band.size() * value_slabs.width) * sizeof(S));
         }
         for (int64_t r = band.first; r < band.last; r++) {
             const int64_t nphi = table.query.nphi[r], start = table.query.ringstart[r];
             for (int64_t i = 0; i < nphi; i += TILE)
-                backward(table, band, {r, i, min(i + TILE, nphi), start + i}, heads, w);
+                backward(table, band, {r, i, min(i + TILE, nphi), start + i}, heads, dq, w);
         }
     }
 
     bool large(int64_t m, int64_t i) const {
-        return fabs(lse[m * p.queries + i] * T(LOG2E)) > LARGE;
+        return fabs(lse[m * p.queries + i] * S(LOG2E)) > LARGE;
     }
 
     // What all that is linear in a query's weights is to be multiplied by: 1 over their sum, where
     // that need not be 1. In delta it is.
     void normalize(const spherule_arc_table &table, const Span &span, const Heads &heads,
-                   Workspace<T> &w, T (*share)[TILE]) const {
+                   Workspace<T> &w, S (*share)[TILE]) const {
         bool any = false;
         for (int64_t h = 0; h < heads.count; h++)
             for (int i = 0; i < span.size(); i++) {
@@ -163,14 +169,14 @@ template <class T> struct Attention {
             }
         if (!any)
             return;
-        T sums[GROUP][TILE] = {};
+        S sums[GROUP][TILE] = {};
         walk(table, mask(heads), span, heads, w,
-             [&](auto n, const Lists<T> &lists, int64_t h, int64_t m, int64_t i) {
+             [&](auto n, const Lists<S> &lists, int64_t h, int64_t m, int64_t i) {
                  constexpr int N = decltype(n)::value;
-                 T l[N];
+                 S l[N];
                  for (int j = 0; j < N; j++)
-                     l[j] = lse[m * p.queries + i + j] * T(LOG2E);
-                 block_dots<N, true>(queries<N>(m, i, w), k.row(m, 0), k.width, lists, w.s);
+                     l[j] = lse[m * p.queries + i + j] * S(LOG2E);
+                 block_dots<N, true>(q.row(m, i), k.row(m, 0), k.width, lists, factor(), w.s);
                  block_exponentiate<N>(w.s, lists, l, &sums[h][i - span.start]);
              });
         for (int64_t h = 0; h < heads.count; h++) {
@@ -188,26 +194,27 @@ template <class T> struct Attention {
 template <class T>
 int forward(const spherule_arc_table &table, const spherule_problem &p, const spherule_strided *q,
             const spherule_strided *k, const spherule_strided *v, const spherule_strided *out,
-            T *lse) {
-    Attention<T> a(p);
+            SumOf<T> *lse) {
+    typedef SumOf<T> S;
+    Attention<T> a(p, lse);
+    const Results<T> results(p, out, p.queries, p.value_dim);
     const Plan plan(table);
     const Groups groups(p, plan.n);
-    Packed<T> rooms = Workspace<T>::rooms(p);
-    lend(p, q, a.q), lend(p, k, a.k), lend(p, v, a.v), lend(p, out, a.out);
-    Scratch scratch({&a.q, &a.k, &a.v, &a.out, &rooms});
+    Packed<T> gradients = Workspace<T>::gradients(p);
+    Packed<S> sums = Workspace<T>::results(p);
+    lend(p, q, a.q), lend(p, k, a.k), lend(p, v, a.v);
+    Scratch scratch({&a.q, &a.k, &a.v, &gradients, &sums});
     if (!plan.ok() || !scratch.ok())
         return SPHERULE_NO_MEMORY;
-    a.lse = lse;
 #pragma omp parallel num_threads(p.threads)
     {
-        Workspace<T> work(rooms);
+        Workspace<T> work(gradients, sums);
         pack(p, q, a.q);
         pack(p, k, a.k);
         pack(p, v, a.v);
         for_tasks(groups, 0, groups.n, plan.n, [&](int64_t n, const Heads &heads) {
-            a.forward(table, plan.spans.data[n], heads, work);
+            a.forward(table, plan.spans.data[n], heads, results, work);
         });
-        unpack(p, out, a.out);
     }
     return SPHERULE_OK;
 }
@@ -215,23 +222,25 @@ int forward(const spherule_arc_table &table, const spherule_problem &p, const sp
 template <class T>
 int backward(const spherule_arc_table &table, const spherule_problem &p, const spherule_strided *q,
              const spherule_strided *k, const spherule_strided *v, const spherule_strided *out,
-             const T *lse, const spherule_strided *dout, const T *dlse, const spherule_strided *dq,
-             const spherule_strided *dk, const spherule_strided *dv) {
+             const SumOf<T> *lse, const spherule_strided *dout, const SumOf<T> *dlse,
+             const spherule_strided *dq, const spherule_strided *dk, const spherule_strided *dv) {
+    typedef SumOf<T> S;
     const Bands bands(table);
     const Groups groups(p, bands.n);
-    Attention<T> a(p, groups.run * groups.size, bands.points);
-    Packed<T> delta(p.batch * p.heads, 1, p.queries), rooms = Workspace<T>::rooms(p);
+    Attention<T> a(p, lse, groups.run * groups.size, bands.points);
+    const Results<T> to_q(p, dq, p.queries, p.dim), to_k(p, dk, p.keys, p.dim),
+        to_v(p, dv, p.keys, p.value_dim);
+    Packed<S> delta(p.batch * p.heads, 1, p.queries), sums = Workspace<T>::results(p);
+    Packed<T> gradients = Workspace<T>::gradients(p);
     lend(p, q, a.q), lend(p, k, a.k), lend(p, v, a.v), lend(p, dout, a.dout);
-    lend(p, dq, a.dq), lend(p, dk, a.dk), lend(p, dv, a.dv);
-    Scratch scratch({&a.q, &a.k, &a.v, &a.dout, &a.dq, &a.dk, &a.dv, &a.key_slabs, &a.value_slabs,
-                     &delta, &rooms});
+    Scratch scratch(
+        {&a.q, &a.k, &a.v, &a.dout, &a.key_slabs, &a.value_slabs, &delta, &gradients, &sums});
     if (!bands.ok() || !scratch.ok())
         return SPHERULE_NO_MEMORY;
-    a.lse = (T *)lse;
-    a.delta = delta.data;
+    a.delta = delta.row(0, 0);
 #pragma omp parallel num_threads(p.threads)
     {
-        Workspace<T> work(rooms);
+        Workspace<T> work(gradients, sums);
         pack(p, q, a.q);
         pack(p, k, a.k);
         pack(p, v, a.v);
@@ -240,24 +249,33 @@ int backward(const spherule_arc_table &table, const spherule_problem &p, const s
         for (int64_t g = 0; g < groups.n; g += groups.run) {
             const int64_t end = min(g + groups.run, groups.n);
             for_tasks(groups, g, end, bands.n, [&](int64_t n, const Heads &heads) {
-                a.backward(table, bands.bands.data[bands.order.data[n]], heads, work);
+                a.backward(table, bands.bands.data[bands.order.data[n]], heads, to_q, work);
             });
             const int64_t m0 = groups.matrix(g), m1 = groups.matrix(end);
-            // The scaled queries hold log2(e) besides the scale.
-            unpack_sums(p, dk, groups, m0, m1, bands, a.key_slabs, T(LN2), a.dk);
-            unpack_sums(p, dv, groups, m0, m1, bands, a.value_slabs, T(1), a.dv);
+            unpack_sums(to_k, groups, m0, m1, bands, a.key_slabs, S(p.scale), work.sums);
+            unpack_sums(to_v, groups, m0, m1, bands, a.value_slabs, S(1), work.sums);
         }
-        unpack(p, dq, a.dq);
     }
     return SPHERULE_OK;
+}
+
+// f(a value of the type that is multiplied): 16 bits where there are products for them, unless rows
+// would be mostly padding.
+template <class F> int with_products(const spherule_problem *p, const F &f) {
+    if (p->dtype == SPHERULE_FLOAT64)
+        return f(double());
+    if (SHORT_PRODUCTS && p->dtype == SPHERULE_BFLOAT16 && min(p->dim, p->value_dim) > W<float>)
+        return f(Brain());
+    return f(float());
 }
 
 int run_forward(const spherule_arc_table *table, const spherule_problem *p,
                 const spherule_strided *q, const spherule_strided *k, const spherule_strided *v,
                 const spherule_strided *out, void *lse) {
-    if (p->dtype == SPHERULE_FLOAT64)
-        return forward(*table, *p, q, k, v, out, (double *)lse);
-    return forward(*table, *p, q, k, v, out, (float *)lse);
+    return with_products(p, [&](auto t) {
+        typedef decltype(t) T;
+        return forward<T>(*table, *p, q, k, v, out, (SumOf<T> *)lse);
+    });
 }
 
 int run_backward(const spherule_arc_table *table, const spherule_problem *p,
@@ -265,11 +283,11 @@ int run_backward(const spherule_arc_table *table, const spherule_problem *p,
                  const spherule_strided *out, const void *lse, const spherule_strided *grad_out,
                  const void *grad_lse, const spherule_strided *dq, const spherule_strided *dk,
                  const spherule_strided *dv) {
-    if (p->dtype == SPHERULE_FLOAT64)
-        return backward(*table, *p, q, k, v, out, (const double *)lse, grad_out,
-                        (const double *)grad_lse, dq, dk, dv);
-    return backward(*table, *p, q, k, v, out, (const float *)lse, grad_out, (const float *)grad_lse,
-                    dq, dk, dv);
+    return with_products(p, [&](auto t) {
+        typedef decltype(t) T;
+        return backward<T>(*table, *p, q, k, v, out, (const SumOf<T> *)lse, grad_out,
+                           (const SumOf<T> *)grad_lse, dq, dk, dv);
+    });
 }
 
 }  // namespace

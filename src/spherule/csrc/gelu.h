@@ -1,6 +1,6 @@
 // GELU, exact, and its slope.
 #pragma once
-#include "simd.h"
+#include "brain.h"
 
 namespace {
 
@@ -25,17 +25,24 @@ template <> struct Erfc<double> {  // 1e-16
         -1.91117372860789394e-9, -1.05903331435717986e-9};
 };
 
-// (a Phi(a), Phi(a) + a phi(a)), with the normal distribution Phi and its density phi
-template <class T> struct Gelu {
+template <> struct Erfc<Brain> {  // 1e-4, in 32 bits
+    static constexpr float q[] = {0.510827337f,  0.343592062f,    0.139080787f,
+                                  0.0180091566f, -0.00889063423f, -0.00265921191f};
+};
+
+// (a Phi(a), Phi(a) + a phi(a)), with the normal distribution Phi and its density phi, as exactly
+// as numbers of type Of can say
+template <class Of> struct Gelu {
+    typedef SumOf<Of> T;
     Vec<T> value, slope;
     INLINE explicit Gelu(Vec<T> a) {
         constexpr double root_half = 0.70710678118654752440, half_log2e = 0.72134752044448170368;
         const Vec<T> z = (a < 0 ? -a : a) * T(root_half);
         const Vec<T> t = T(1) / (T(1) + T(0.5) * z), u = T(2) * t - T(1);
         const Vec<T> gauss = exp2<T>(a * a * T(-half_log2e));
-        constexpr int degree = int(sizeof(Erfc<T>::q) / sizeof(T)) - 1;
-        Vec<T> q = fill<T>(Erfc<T>::q[degree]);
-        UNROLL for (int i = degree - 1; i >= 0; i--) q = q * u + Erfc<T>::q[i];
+        constexpr int degree = int(sizeof(Erfc<Of>::q) / sizeof(T)) - 1;
+        Vec<T> q = fill<T>(Erfc<Of>::q[degree]);
+        UNROLL for (int i = degree - 1; i >= 0; i--) q = q * u + Erfc<Of>::q[i];
         const Vec<T> tail = T(0.5) * t * q * gauss;
         const Vec<T> phi = a < 0 ? tail : T(1) - tail;
         value = a * phi;

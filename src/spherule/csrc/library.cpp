@@ -7,12 +7,15 @@ SPHERULE_KERNELS(baseline);
 #ifdef SPHERULE_X86
 SPHERULE_KERNELS(v3);
 SPHERULE_KERNELS(v4);
+SPHERULE_KERNELS(v4_bf16);
 #endif
 
 namespace {
 
 struct Kernels {
     const char *isa;
+    int vector_bits;
+    bool short_products;  // of 16-bit numbers
     const AttentionKernels &attention;
     const DiscoKernels &disco;
     const LegendreKernels &legendre;
@@ -22,18 +25,29 @@ struct Kernels {
     const ShallowWaterKernels &shallow_water;
 };
 
+#define SPHERULE_CHOSEN(name, vector_bits, short_products, isa)                                    \
+    {name,                                                                                         \
+     vector_bits,                                                                                  \
+     short_products,                                                                               \
+     SPHERULE_JOIN(attention, isa),                                                                \
+     SPHERULE_JOIN(disco, isa),                                                                    \
+     SPHERULE_JOIN(legendre, isa),                                                                 \
+     SPHERULE_JOIN(norm, isa),                                                                     \
+     SPHERULE_JOIN(pointwise, isa),                                                                \
+     SPHERULE_JOIN(ring_spectra, isa),                                                             \
+     SPHERULE_JOIN(shallow_water, isa)}
+
 Kernels choose() {
 #ifdef SPHERULE_X86
     __builtin_cpu_init();
+    if (__builtin_cpu_supports("x86-64-v4") && __builtin_cpu_supports("avx512bf16"))
+        return Kernels SPHERULE_CHOSEN("x86-64-v4 with AVX512_BF16", 512, true, v4_bf16);
     if (__builtin_cpu_supports("x86-64-v4"))
-        return {"x86-64-v4", attention_v4, disco_v4,        legendre_v4,
-                norm_v4,     pointwise_v4, ring_spectra_v4, shallow_water_v4};
+        return Kernels SPHERULE_CHOSEN("x86-64-v4", 512, false, v4);
     if (__builtin_cpu_supports("x86-64-v3"))
-        return {"x86-64-v3", attention_v3, disco_v3,        legendre_v3,
-                norm_v3,     pointwise_v3, ring_spectra_v3, shallow_water_v3};
+        return Kernels SPHERULE_CHOSEN("x86-64-v3", 256, false, v3);
 #endif
-    return {"baseline",    attention_baseline, disco_baseline,        legendre_baseline,
-            norm_baseline, pointwise_baseline, ring_spectra_baseline, shallow_water_baseline};
+    return Kernels SPHERULE_CHOSEN("baseline", 128, false, baseline);
 }
 
 const Kernels kernels = choose();
@@ -53,6 +67,10 @@ template <class S> int checked_table(const S &s) {
 int spherule_abi(void) { return SPHERULE_ABI; }
 
 const char *spherule_isa(void) { return kernels.isa; }
+
+int spherule_vector_bits(void) { return kernels.vector_bits; }
+
+int spherule_short_products(void) { return kernels.short_products; }
 
 int spherule_attention_forward(const spherule_arc_table *table, const spherule_problem *p,
                                const spherule_strided *q, const spherule_strided *k,

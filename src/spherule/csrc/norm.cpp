@@ -1,21 +1,25 @@
 // Norms over the sphere, a row of points at a time. Compiled once per instruction set, under the
 // name SPHERULE_ISA.
+#include "brain.h"
 #include "isa.h"
-#include "simd.h"
+#include "tensor.h"
 #include <math.h>
 
 namespace {
 
-// Rows of several tensors at point i: as vectors, or one by one at the end.
+// Rows of several tensors at point i: as vectors, or one by one at the end. Fields may have 16
+// bits.
 template <class T> struct Many {
     int64_t i;
     INLINE Vec<T> operator()(const T *row) const { return load(row + i); }
+    INLINE Vec<T> operator()(const Brain *row) const { return load_wide(row + i); }
     INLINE void set(T *row, Vec<T> value) const { store(row + i, value); }
+    INLINE void set(Brain *row, Vec<T> value) const { store_short(row + i, value); }
 };
 template <class T> struct One {
     int64_t i;
-    INLINE T operator()(const T *row) const { return row[i]; }
-    INLINE void set(T *row, T value) const { row[i] = value; }
+    template <class F> INLINE T operator()(const F *row) const { return T(widen(row[i])); }
+    template <class F> INLINE void set(F *row, T value) const { narrow(value, row + i); }
 };
 
 template <class T, class F> INLINE void each(int64_t n, const F &f) {
@@ -47,8 +51,8 @@ template <class T, class F> INLINE double total(int64_t n, const F &term) {
     return sum_of_runs;
 }
 
-template <class T> T *row(const spherule_channels &x, int64_t sample, int64_t channel) {
-    return (T *)x.data + sample * x.batch_stride + channel * x.channel_stride;
+template <class F> F *row(const spherule_channels &x, int64_t sample, int64_t channel) {
+    return (F *)x.data + sample * x.batch_stride + channel * x.channel_stride;
 }
 
 // body(a value of the fields' type, sample, channel, their index) of every channel of every sample
@@ -60,6 +64,8 @@ template <class F> int every(const spherule_pointwise *p, const F &body) {
     };
     if (p->dtype == SPHERULE_FLOAT64)
         rows(double());
+    else if (p->dtype == SPHERULE_BFLOAT16)
+        rows(Brain());
     else
         rows(float());
     return SPHERULE_OK;
@@ -68,7 +74,7 @@ template <class F> int every(const spherule_pointwise *p, const F &body) {
 template <class T> struct Moments {
     T mean;
     double variance;
-    Moments(const T *w, double weight, const T *x, int64_t n) {
+    template <class F> Moments(const T *w, double weight, const F *x, int64_t n) {
         const double share = weight > 0 ? 1 / weight : 0;
         const T m = T(share * total<T>(n, [&](auto at) { return at(w) * at(x); }));
         mean = m;
@@ -82,9 +88,10 @@ template <class T> struct Moments {
 int run_moments(const spherule_pointwise *p, const void *weights, int64_t stride,
                 const double *totals, const spherule_channels *x, void *mean, void *variance) {
     return every(p, [&](auto t, int64_t sample, int64_t channel, int64_t i) {
-        typedef decltype(t) T;
+        typedef decltype(t) F;
+        typedef SumOf<F> T;
         const T *w = (const T *)weights + sample * stride;
-        const Moments<T> of(w, totals[sample], row<T>(*x, sample, channel), p->points);
+        const Moments<T> of(w, totals[sample], row<F>(*x, sample, channel), p->points);
         ((T *)mean)[i] = of.mean;
         ((T *)variance)[i] = T(of.variance);
     });
@@ -94,9 +101,11 @@ int run_moments_backward(const spherule_pointwise *p, const void *weights, int64
                          const double *totals, const spherule_channels *x, const void *mean,
                          const void *dmean, const void *dvariance, const spherule_channels *dx) {
     return every(p, [&](auto t, int64_t sample, int64_t channel, int64_t i) {
-        typedef decltype(t) T;
-        const T *w = (const T *)weights + sample * stride, *from = row<T>(*x, sample, channel);
-        T *to = row<T>(*dx, sample, channel);
+        typedef decltype(t) F;
+        typedef SumOf<F> T;
+        const T *w = (const T *)weights + sample * stride;
+        const F *from = row<F>(*x, sample, channel);
+        F *to = row<F>(*dx, sample, channel);
         const double share = totals[sample] > 0 ? 1 / totals[sample] : 0;
         const T m = ((const T *)mean)[i], a = T(share * ((const T *)dmean)[i]),
                 b = T(2 * share * ((const T *)dvariance)[i]);
@@ -107,9 +116,10 @@ int run_moments_backward(const spherule_pointwise *p, const void *weights, int64
 int run_standardize(const spherule_pointwise *p, const spherule_channels *x, const void *mean,
                     const void *scale, const void *shift, const spherule_channels *y) {
     return every(p, [&](auto t, int64_t sample, int64_t channel, int64_t i) {
-        typedef decltype(t) T;
-        const T *from = row<T>(*x, sample, channel);
-        T *to = row<T>(*y, sample, channel);
+        typedef decltype(t) F;
+        typedef SumOf<F> T;
+        const F *from = row<F>(*x, sample, channel);
+        F *to = row<F>(*y, sample, channel);
         const T m = ((const T *)mean)[i], a = ((const T *)scale)[i],
                 b = ((const T *)shift)[channel];
         each<T>(p->points, [&](auto at) { at.set(to, (at(from) - m) * a + b); });
@@ -120,9 +130,10 @@ int run_standardize_backward(const spherule_pointwise *p, const spherule_channel
                              const void *mean, const void *scale, const spherule_channels *dy,
                              const spherule_channels *dx, void *dscale, void *totals) {
     return every(p, [&](auto t, int64_t sample, int64_t channel, int64_t i) {
-        typedef decltype(t) T;
-        const T *from = row<T>(*x, sample, channel), *g = row<T>(*dy, sample, channel);
-        T *to = row<T>(*dx, sample, channel);
+        typedef decltype(t) F;
+        typedef SumOf<F> T;
+        const F *from = row<F>(*x, sample, channel), *g = row<F>(*dy, sample, channel);
+        F *to = row<F>(*dx, sample, channel);
         const T m = ((const T *)mean)[i], a = ((const T *)scale)[i];
         each<T>(p->points, [&](auto at) { at.set(to, at(g) * a); });
         ((T *)dscale)[i] = T(total<T>(p->points, [&](auto at) { return at(g) * (at(from) - m); }));
@@ -135,9 +146,11 @@ int run_instance_norm(const spherule_pointwise *p, const void *weights, int64_t 
                       const void *scale, const void *shift, const spherule_channels *y, void *mean,
                       void *inverse) {
     return every(p, [&](auto t, int64_t sample, int64_t channel, int64_t i) {
-        typedef decltype(t) T;
-        const T *w = (const T *)weights + sample * stride, *from = row<T>(*x, sample, channel);
-        T *to = row<T>(*y, sample, channel);
+        typedef decltype(t) F;
+        typedef SumOf<F> T;
+        const T *w = (const T *)weights + sample * stride;
+        const F *from = row<F>(*x, sample, channel);
+        F *to = row<F>(*y, sample, channel);
         const Moments<T> of(w, totals[sample], from, p->points);
         const T m = of.mean, r = T(1 / sqrt(of.variance + *eps)),
                 a = r * ((const T *)scale)[channel], b = ((const T *)shift)[channel];
@@ -152,10 +165,11 @@ int run_instance_norm_backward(const spherule_pointwise *p, const void *weights,
                                const void *mean, const void *inverse, const spherule_channels *dy,
                                const spherule_channels *dx, void *dscale, void *dshift) {
     return every(p, [&](auto t, int64_t sample, int64_t channel, int64_t i) {
-        typedef decltype(t) T;
-        const T *w = (const T *)weights + sample * stride, *from = row<T>(*x, sample, channel),
-                *g = row<T>(*dy, sample, channel);
-        T *to = row<T>(*dx, sample, channel);
+        typedef decltype(t) F;
+        typedef SumOf<F> T;
+        const T *w = (const T *)weights + sample * stride;
+        const F *from = row<F>(*x, sample, channel), *g = row<F>(*dy, sample, channel);
+        F *to = row<F>(*dx, sample, channel);
         const T m = ((const T *)mean)[i], r = ((const T *)inverse)[i],
                 a = r * ((const T *)scale)[channel];
         const double along = total<T>(p->points, [&](auto at) { return at(g) * (at(from) - m); }),

@@ -9,7 +9,7 @@ extern "C" {
 
 typedef struct {
     int64_t batch, points, in, hidden, out;  // hidden: of the perceptron, else 0
-    int32_t dtype;                           // SPHERULE_FLOAT32 or SPHERULE_FLOAT64
+    int32_t dtype;                           // of fields, not SPHERULE_FLOAT16
     int32_t threads;
 } spherule_pointwise;
 
@@ -19,6 +19,9 @@ typedef struct {
     void *data;
     int64_t channels, batch_stride, channel_stride, point_stride;
 } spherule_channels;
+
+// Weights of maps have the dtype of the fields; all else that is not a field has 32 bits where that
+// has 16.
 
 // y = weight x + bias; weight (out, in) and bias (out, or null) contiguous. The channels of x and
 // those of y are in parts, one for each head of attention, say.

@@ -9,7 +9,9 @@ namespace {
 
 template <class T> struct Panels {
     typedef Tile<T> Inner;
-    static constexpr int64_t SIZE = Inner::SIZE, POINTS = 128;  // a multiple of SIZE
+    typedef SumOf<T> S;
+    static constexpr int64_t SIZE = Inner::SIZE, POINTS = 512 / sizeof(T);  // a multiple of SIZE
+    static constexpr int64_t AHEAD = 8;                                     // rows of points
 
     struct Block {
         int64_t batch, first, count;  // points of one field
@@ -39,6 +41,10 @@ template <class T> struct Panels {
             }
             for (int64_t c = 0; c < parts->channels; c++) {
                 const T *x = b.row(*parts, c);
+                // Processors do not read ahead from row to row, which lie pages apart.
+                const T *later = b.row(*parts, min(c + AHEAD, parts->channels - 1));
+                for (int64_t i = 0; i < b.count; i += 64 / int64_t(sizeof(T)))
+                    __builtin_prefetch(later + i);
                 for (int64_t t = 0; t < b.tiles(); t++, x += SIZE) {
                     T *panel = to + (t * channels + c) * SIZE;
                     const int64_t left = b.count - t * SIZE;
@@ -46,7 +52,7 @@ template <class T> struct Panels {
                         memcpy(panel, x, SIZE * sizeof(T));
                     else
                         for (int64_t i = 0; i < SIZE; i++)
-                            panel[i] = i < left ? x[i] : T(0);
+                            panel[i] = i < left ? x[i] : T{};
                 }
             }
         }
@@ -104,7 +110,7 @@ template <class T> struct Panels {
     }
 
     // y (out) = weight (out, in) x + bias (null for 0), panels to panels
-    static void multiply(const Block &b, int64_t out, int64_t in, const T *weight, const T *bias,
+    static void multiply(const Block &b, int64_t out, int64_t in, const T *weight, const S *bias,
                          const T *x, T *y) {
         for (int64_t o = 0; o < out; o += Inner::ROWS)
             for (int64_t t = 0; t < b.tiles(); t++)
@@ -114,7 +120,7 @@ template <class T> struct Panels {
     }
 
     // the same, to the parts of a field; `room` is for a tile's panel of those that lie in rows
-    static void multiply(const Block &b, int64_t in, const T *weight, const T *bias, const T *x,
+    static void multiply(const Block &b, int64_t in, const T *weight, const S *bias, const T *x,
                          const spherule_channels *y, int64_t parts, T *room = nullptr) {
         const auto tile = [&](int64_t t, int64_t o, int64_t left, int64_t count, int64_t stride,
                               T *to) {
@@ -150,38 +156,40 @@ template <class T> struct Panels {
         }
     }
 
-    // Panels as [tile of SIZE channels][point][SIZE]
+    // Panels as [tile of SIZE channels][point][SIZE]; of 16-bit numbers, [pair of points][SIZE][2]
     static void turn(const Block &b, int64_t channels, const T *x, T *to) {
-        for (int64_t c = 0; c < channels; c += W<T>)
-            for (int64_t q = 0; q < b.tiles() * SIZE; q += W<T>) {
+        constexpr int64_t TERMS = Inner::TERMS, N = W<S>;  // N channels, N times TERMS points
+        for (int64_t c = 0; c < channels; c += N)
+            for (int64_t q = 0; q < b.tiles() * SIZE; q += N * TERMS) {
                 const T *from = x + (q / SIZE * channels + c) * SIZE + q % SIZE;
-                Vec<T> v[W<T>];
-                UNROLL for (int i = 0; i < W<T>; i++) v[i] =
-                    c + i < channels ? load(from + i * SIZE) : Vec<T>{};
-                transpose<T>(v);
-                T *at = to + (c / SIZE * POINTS + q) * SIZE + c % SIZE;
-                UNROLL for (int i = 0; i < W<T>; i++) store(at + i * SIZE, v[i]);
+                Vec<S> v[N];
+                UNROLL for (int i = 0; i < N; i++) v[i] =
+                    c + i < channels ? (Vec<S>)load(from + i * SIZE) : Vec<S>{};
+                transpose<S>(v);
+                T *at = to + (c / SIZE * POINTS + q) * SIZE + c % SIZE * TERMS;
+                UNROLL for (int i = 0; i < N; i++) store(at + i * SIZE * TERMS, (Vec<T>)v[i]);
             }
     }
 
     // sums (rows, channels) += over points, rows from panels and channels from what was turned
     static void correlate(const Block &b, int64_t rows, int64_t channels, const T *x,
-                          const T *turned, T *sums) {
+                          const T *turned, S *sums) {
         for (int64_t c = 0; c < channels; c += SIZE)
             for (int64_t r = 0; r < rows; r += Inner::ROWS)
-                Inner::template any<true>(
+                Inner::template any<true, TurnedStep<T>>(
                     rows - r, {x + r * SIZE, SIZE, nullptr, SIZE, rows * SIZE}, turned + c * POINTS,
                     b.count, channels - c, channels, sums + r * channels + c);
     }
 
     // sums (channels) += over points
-    static void total(const Block &b, int64_t channels, const T *x, T *sums) {
+    static void total(const Block &b, int64_t channels, const T *x, S *sums) {
         for (int64_t c = 0; c < channels; c++) {
-            Vec<T> s = {};
+            Vec<S> s = {};
             for (int64_t t = 0; t < b.tiles(); t++)
                 for (int64_t i = 0; i < SIZE; i += W<T>)
-                    s += load(x + (t * channels + c) * SIZE + i);
-            sums[c] += sum<T>(s);
+                    for (Vec<S> v : Wide<T>(x + (t * channels + c) * SIZE + i).v)
+                        s += v;
+            sums[c] += sum<S>(s);
         }
     }
 
@@ -193,29 +201,30 @@ template <class T> struct Panels {
 // the runs have summed is added in order: the same bits for any number of threads.
 template <class T> struct Runs {
     static constexpr int64_t MOST = 32;
+    typedef SumOf<T> S;
     int64_t blocks, n, size;
-    Buffer<T> shares;
+    Buffer<S> shares;
     Runs(const spherule_pointwise &p, int64_t size)
         : blocks(p.batch * Panels<T>::per_field(p)), n(min(MOST, blocks)), size(size),
           shares(n * size) {}
 
-    T *share(int64_t run) const { return shares.data + run * size; }
+    S *share(int64_t run) const { return shares.data + run * size; }
 
     // body(block, share) for all blocks of a run
     template <class Body>
     void walk(const spherule_pointwise &p, int64_t run, const Body &body) const {
-        T *s = share(run);
-        memset(s, 0, size_t(size) * sizeof(T));
+        S *s = share(run);
+        memset(s, 0, size_t(size) * sizeof(S));
         for (int64_t b = blocks * run / n; b < blocks * (run + 1) / n; b++)
             body(Panels<T>::block(p, b), s);
     }
 
     // to = the sum over runs of count numbers of a share, from its place `at` on
     void add(int64_t at, int64_t count, void *to) const {
-        T *sums = (T *)to;
+        S *sums = (S *)to;
         if (!sums)
             return;
-        memset(sums, 0, size_t(count) * sizeof(T));
+        memset(sums, 0, size_t(count) * sizeof(S));
         for (int64_t run = 0; run < n; run++)
             for (int64_t i = 0; i < count; i++)
                 sums[i] += share(run)[at + i];

@@ -16,17 +16,22 @@ template <class T> struct Buffer {
     Buffer &operator=(const Buffer &) = delete;
 };
 
-// Matrices, mostly one for each batch and head, as rows [matrix][point][channel], channels padded
-// to whole vectors: in memory of our own, or where a caller's tensor has them already.
-template <class T> struct Packed {
+// Memory for matrices of rows: our own, or where a caller's tensor has them already.
+struct Area {
     int64_t matrices, points;
-    int dim, width;
-    T *data = nullptr;
+    int dim, width, number;  // numbers of a row, with its padding; bytes of a number
+    void *data = nullptr;
     bool lent = false;
-    Packed(int64_t matrices, int64_t points, int64_t dim)
-        : matrices(matrices), points(points), dim(int(dim)),
-          width(int((dim + W<T> - 1) / W<T> * W<T>)) {}
-    T *row(int64_t matrix, int64_t point) const { return data + (matrix * points + point) * width; }
+};
+
+// Matrices, mostly one for each batch and head, as rows [matrix][point][channel], channels padded
+// to whole vectors.
+template <class T> struct Packed : Area {
+    Packed(int64_t matrices, int64_t points, int64_t dim, int vector = W<T>)
+        : Area{matrices, points, int(dim), int((dim + vector - 1) / vector * vector), sizeof(T)} {}
+    T *row(int64_t matrix, int64_t point) const {
+        return (T *)data + (matrix * points + point) * width;
+    }
 };
 
 // One block for all packed tensors that need memory. The last one is kept for the next call, since
@@ -40,7 +45,7 @@ class Scratch {
     Block *block;
 
   public:
-    template <class T, int N> explicit Scratch(Packed<T> *const (&tensors)[N]) {
+    template <int N> explicit Scratch(Area *const (&tensors)[N]) {
         size_t size = header;
         size_t offset[N];
         for (int i = 0; i < N; i++) {
@@ -49,7 +54,8 @@ class Scratch {
                 continue;
             size_t bytes;
             // More than there is, rather than what is left of it.
-            if (__builtin_mul_overflow(size_t(tensors[i]->matrices * tensors[i]->width) * sizeof(T),
+            if (__builtin_mul_overflow(size_t(tensors[i]->matrices * tensors[i]->width) *
+                                           size_t(tensors[i]->number),
                                        size_t(tensors[i]->points), &bytes) ||
                 __builtin_add_overflow(size, (bytes + 63) / 64 * 64, &size))
                 size = SIZE_MAX / 2;
@@ -69,7 +75,7 @@ class Scratch {
         }
         for (int i = 0; i < N; i++)
             if (!tensors[i]->lent)
-                tensors[i]->data = (T *)((char *)block + offset[i]);
+                tensors[i]->data = (char *)block + offset[i];
     }
     ~Scratch() {
         if (block && block->size <= keep)

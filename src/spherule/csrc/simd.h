@@ -3,6 +3,10 @@
 #pragma once
 #include <stdint.h>
 #include <string.h>
+#if defined(__AVX512BF16__) && !defined(SPHERULE_VECTOR_BYTES)
+#include <immintrin.h>  // products of 16 bits, the one thing that compilers' vectors lack
+#define SPHERULE_PRODUCTS_OF_16_BITS
+#endif
 
 #ifdef SPHERULE_VECTOR_BYTES
 #define SPHERULE_EMULATED  // tests of other widths than the machine's
@@ -77,6 +81,16 @@ template <> struct Simd<double> {
                                       1.0178057087733941105e-7,
                                       7.0741942972885210056e-9,
                                       4.455817908336064493e-10};
+};
+
+// bfloat16: 16-bit numbers that are stored and multiplied, and summed in 32 bits
+struct Brain {
+    uint16_t bits;
+};
+template <> struct Simd<Brain> {
+    typedef uint16_t V __attribute__((vector_size(SPHERULE_VECTOR_BYTES)));
+    typedef uint16_t Load
+        __attribute__((vector_size(SPHERULE_VECTOR_BYTES), aligned(2), may_alias));
 };
 
 template <class T> using Vec = typename Simd<T>::V;

@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 // Changes with every struct and signature of the library's headers; whoever loads it compares.
-#define SPHERULE_ABI 10
+#define SPHERULE_ABI 11
 
 #define SPHERULE_API __attribute__((visibility("default")))
 
@@ -79,6 +79,12 @@ SPHERULE_API int spherule_abi(void);
 
 // The instruction set chosen for this machine.
 SPHERULE_API const char *spherule_isa(void);
+
+// The width of its vectors.
+SPHERULE_API int spherule_vector_bits(void);
+
+// Whether it has products of 16-bit numbers (bfloat16), so that maps and attention gain by them.
+SPHERULE_API int spherule_short_products(void);
 
 #ifdef __cplusplus
 }

@@ -7,8 +7,9 @@
 
 namespace {
 
-constexpr int TILE = 128;  // centers of a task
-constexpr int GROUP = 8;   // heads of a task, at most
+constexpr int TILE = 128;   // centers of a task
+constexpr int GROUP = 8;    // heads of a task, at most
+constexpr int PIECE = 256;  // points that are packed or summed at a time
 
 // A piece of a ring of centers.
 struct Span {
@@ -100,16 +101,25 @@ INLINE int64_t group_size(const spherule_problem &p) {
     return max(int64_t(1), min(min(p.heads, int64_t(GROUP)), 256 / (p.dim + p.value_dim)));
 }
 
-// A thread's memory: lists and scores of a block, and its queries and their gradients, scaled.
+// A thread's memory: lists and scores of a block, these as factors, and the gradients of its
+// queries, scaled.
 template <class T> struct Workspace {
-    Walk<T> walk;
-    T s[SCORES], ds[SCORES];
-    T *q, *dout;
-    explicit Workspace(const Packed<T> &rooms)
-        : q(rooms.row(omp_get_thread_num(), 0)), dout(rooms.row(omp_get_thread_num(), BLOCK)) {}
+    typedef SumOf<T> S;
+    static constexpr int SHORT = sizeof(T) == 2 ? SCORES : 1;
+    Walk<S> walk;
+    S s[SCORES], ds[SCORES];
+    T tiles[SHORT], across[SHORT];
+    T *dout;
+    S *sums;  // of a task's results, or of a piece's
+    Workspace(const Packed<T> &gradients, const Packed<S> &sums)
+        : dout(gradients.row(omp_get_thread_num(), 0)), sums(sums.row(omp_get_thread_num(), 0)) {}
     // For Scratch: the rows of all threads
-    static Packed<T> rooms(const spherule_problem &p) {
-        return {p.threads, 2 * BLOCK, max(p.dim, p.value_dim)};
+    static Packed<T> gradients(const spherule_problem &p) {
+        return {p.threads, BLOCK, max(p.dim, p.value_dim)};
+    }
+    static Packed<S> results(const spherule_problem &p) {
+        return {p.threads, max(int64_t(PIECE), group_size(p) * TILE), max(p.dim, p.value_dim),
+                W<T>};
     }
 };
 
@@ -133,11 +143,11 @@ struct Groups {
 // f(matrix, first point, points) for pieces of some matrices. To be called by all threads of a
 // team, as those below.
 template <class F> void for_pieces(int64_t begin, int64_t end, int64_t points, const F &f) {
-    const int64_t piece = 256, pieces = (points + piece - 1) / piece;
+    const int64_t pieces = (points + PIECE - 1) / PIECE;
 #pragma omp for schedule(static)
     for (int64_t n = begin * pieces; n < end * pieces; n++) {
-        const int64_t first = n % pieces * piece;
-        f(n / pieces, first, int(min(piece, points - first)));
+        const int64_t first = n % pieces * PIECE;
+        f(n / pieces, first, int(min(int64_t(PIECE), points - first)));
     }
 }
 
@@ -145,7 +155,10 @@ INLINE Matrix matrix_of(const spherule_problem &p, const spherule_strided *t, in
     return matrix(t, m / p.heads, m % p.heads, dim, p.dtype);
 }
 
-template <class T> constexpr int dtype_of = sizeof(T) == 8 ? SPHERULE_FLOAT64 : SPHERULE_FLOAT32;
+template <class T>
+constexpr int dtype_of = sizeof(T) == 8   ? SPHERULE_FLOAT64
+                         : sizeof(T) == 4 ? SPHERULE_FLOAT32
+                                          : SPHERULE_BFLOAT16;
 
 // Takes a tensor that lies in such rows for them.
 template <class T>
@@ -155,7 +168,7 @@ void lend(const spherule_problem &p, const spherule_strided *t, Packed<T> &rows)
                 t->stride[2] == rows.width && (p.heads == 1 || t->stride[1] == matrix) &&
                 (p.batch == 1 || t->stride[0] == p.heads * matrix);
     if (rows.lent)
-        rows.data = (T *)t->data;
+        rows.data = t->data;
 }
 
 template <class T>
@@ -170,41 +183,50 @@ void pack(const spherule_problem &p, const spherule_strided *t, const Packed<T> 
     });
 }
 
-template <class T>
-void unpack(const spherule_problem &p, const spherule_strided *t, const Packed<T> &rows) {
-    if (rows.lent)
-        return;
-    for_pieces(0, rows.matrices, rows.points, [&](int64_t m, int64_t first, int n) {
-        with_type(p.dtype, T(), [&](auto s) {
-            unpack_as<decltype(s)>(matrix_of(p, t, m, rows.dim), first, n, rows.row(m, first),
-                                   rows.width);
+// A tensor to be filled: rows of sums for numbers of type T, which are made where they belong if it
+// has such rows, else in a thread's room.
+template <class T> struct Results : Packed<SumOf<T>> {
+    typedef SumOf<T> S;
+    const spherule_problem &p;
+    const spherule_strided *tensor;
+    Results(const spherule_problem &p, const spherule_strided *t, int64_t points, int64_t dim)
+        : Packed<S>(p.batch * p.heads, points, dim, W<T>), p(p), tensor(t) {
+        if (t)
+            lend(p, t, *this);
+    }
+    S *rows(int64_t m, int64_t first, S *room) const {
+        return this->lent ? this->row(m, first) : room;
+    }
+    // Rows of n points that are done
+    void keep(int64_t m, int64_t first, int n, S *rows) const {
+        order<T>(rows, n * this->width);
+        if (this->lent)
+            return;
+        with_type(p.dtype, S(), [&](auto s) {
+            unpack_as<decltype(s)>(matrix_of(p, tensor, m, this->dim), first, n, rows, this->width);
         });
-    });
-}
+    }
+};
 
-// The sums of all slabs of matrices begin to end, times factor; `rows` has room for them.
-template <class T>
-void unpack_sums(const spherule_problem &p, const spherule_strided *t, const Groups &groups,
-                 int64_t begin, int64_t end, const Bands &bands, const Packed<T> &slabs, T factor,
-                 const Packed<T> &rows) {
-    for_pieces(begin, end, rows.points, [&](int64_t m, int64_t first, int n) {
-        T *sums = rows.row(m, first);
-        memset(sums, 0, size_t(n * rows.width) * sizeof(T));
+// The sums of all slabs of matrices begin to end, times factor
+template <class T, class S>
+void unpack_sums(const Results<T> &results, const Groups &groups, int64_t begin, int64_t end,
+                 const Bands &bands, const Packed<S> &slabs, S factor, S *room) {
+    const int64_t width = results.width;
+    for_pieces(begin, end, results.points, [&](int64_t m, int64_t first, int n) {
+        S *sums = results.rows(m, first, room);
+        memset(sums, 0, size_t(n * width) * sizeof(S));
         for (int64_t b = 0; b < bands.n; b++) {
             const Band &band = bands.bands.data[b];
             const int64_t from = max(first, band.begin), to = min(first + n, band.end);
             if (from >= to)
                 continue;
-            const T *part = slabs.row(groups.slab(m), band.slab + from - band.begin);
-            T *sum = rows.row(m, from);
-            for (int64_t c = 0; c < (to - from) * rows.width; c++)
+            const S *part = slabs.row(groups.slab(m), band.slab + from - band.begin);
+            S *sum = sums + (from - first) * width;
+            for (int64_t c = 0; c < (to - from) * width; c++)
                 sum[c] += part[c] * factor;
         }
-        if (rows.lent)
-            return;
-        with_type(p.dtype, T(), [&](auto s) {
-            unpack_as<decltype(s)>(matrix_of(p, t, m, rows.dim), first, n, sums, rows.width);
-        });
+        results.keep(m, first, n, sums);
     });
 }
 

@@ -8,10 +8,6 @@ namespace {
 struct Half {
     uint16_t bits;
 };
-struct Brain {
-    uint16_t bits;
-};
-
 INLINE float bits_float(uint32_t u) {
     float f;
     memcpy(&f, &u, 4);
@@ -34,6 +30,7 @@ INLINE float widen(Half x) {
     return bits_float(float_bits(f) | sign);
 }
 
+INLINE void narrow(Brain x, Brain *y) { *y = x; }
 INLINE void narrow(float x, float *y) { *y = x; }
 INLINE void narrow(double x, double *y) { *y = x; }
 INLINE void narrow(float x, Brain *y) {
@@ -73,7 +70,16 @@ INLINE Matrix matrix(const spherule_strided *t, int64_t batch, int64_t head, int
 
 // Channel by channel to point by point goes through a small patch, so that both sides move in whole
 // cache lines whatever power of two lies between their rows.
-constexpr int RUN = 128, CHANNELS = 16;  // points and channels of the patch
+constexpr int RUN = 128;                                            // points of the patch
+template <class T> constexpr int CHANNELS = W<T> > 16 ? W<T> : 16;  // and its channels
+
+// A number as it is computed with
+template <class T, class S> INLINE T convert(S x) {
+    if constexpr (sizeof(T) == 2)
+        return x;
+    else
+        return T(widen(x));
+}
 
 template <class S, class T>
 void pack_as(const Matrix &m, int64_t first, int n, T *rows, int width) {
@@ -82,25 +88,25 @@ void pack_as(const Matrix &m, int64_t first, int n, T *rows, int width) {
         for (int i = 0; i < n; i++) {
             T *row = rows + int64_t(i) * width;
             for (int c = 0; c < m.dim; c++)
-                row[c] = T(widen(source[i * m.point + c]));
+                row[c] = convert<T>(source[i * m.point + c]);
             for (int c = m.dim; c < width; c++)
-                row[c] = 0;
+                row[c] = T{};
         }
         return;
     }
-    T patch[CHANNELS][RUN];
+    T patch[CHANNELS<T>][RUN];
     for (int i0 = 0; i0 < n; i0 += RUN) {
-        for (int c0 = 0; c0 < width; c0 += CHANNELS) {
-            const int points = min(RUN, n - i0), channels = min(CHANNELS, width - c0);
+        for (int c0 = 0; c0 < width; c0 += CHANNELS<T>) {
+            const int points = min(RUN, n - i0), channels = min(CHANNELS<T>, width - c0);
             for (int c = 0; c < channels; c++) {
                 const S *x = source + i0 * m.point + (c0 + c) * m.channel;
                 const bool real = c0 + c < m.dim;
                 if (real && m.point == 1) {
                     for (int i = 0; i < points; i++)
-                        patch[c][i] = T(widen(x[i]));
+                        patch[c][i] = convert<T>(x[i]);
                 } else {
                     for (int i = 0; i < points; i++)
-                        patch[c][i] = real ? T(widen(x[i * m.point])) : 0;
+                        patch[c][i] = real ? convert<T>(x[i * m.point]) : T{};
                 }
             }
             for (int i = 0; i < points; i += W<T>) {
@@ -125,10 +131,10 @@ void unpack_as(const Matrix &m, int64_t first, int n, const T *rows, int width) 
                 narrow(rows[int64_t(i) * width + c], target + i * m.point + c);
         return;
     }
-    T patch[CHANNELS][RUN];
+    T patch[CHANNELS<T>][RUN];
     for (int i0 = 0; i0 < n; i0 += RUN) {
-        for (int c0 = 0; c0 < m.dim; c0 += CHANNELS) {
-            const int points = min(RUN, n - i0), channels = min(CHANNELS, width - c0);
+        for (int c0 = 0; c0 < m.dim; c0 += CHANNELS<T>) {
+            const int points = min(RUN, n - i0), channels = min(CHANNELS<T>, width - c0);
             for (int i = 0; i < points; i += W<T>) {
                 for (int c = 0; c < channels; c += W<T>) {
                     Vec<T> v[W<T>] = {};
@@ -178,6 +184,7 @@ void row_dots_as(const Matrix &a, const Matrix &b, int64_t first, int n, T *dots
 template <class F> INLINE void with_type(int dtype, double, const F &f) {
     (void)dtype, f(double());
 }
+template <class F> INLINE void with_type(int, Brain, const F &f) { f(Brain()); }
 template <class F> INLINE void with_type(int dtype, float, const F &f) {
     if (dtype == SPHERULE_FLOAT32)
         f(float());

@@ -89,7 +89,8 @@ inline bool valid(const spherule_arc_table &table, int64_t queries, int64_t keys
 inline bool valid(const spherule_pointwise &p) {
     return within(0, p.batch, MOST) && within(0, p.points, MOST) && within(1, p.in, WIDEST) &&
            within(0, p.hidden, WIDEST) && within(1, p.out, WIDEST) &&
-           within(SPHERULE_FLOAT32, p.dtype, SPHERULE_FLOAT64) && within(1, p.threads, THREADS);
+           (within(SPHERULE_FLOAT32, p.dtype, SPHERULE_FLOAT64) || p.dtype == SPHERULE_BFLOAT16) &&
+           within(1, p.threads, THREADS);
 }
 
 // So many channels in all parts of a field; points next to each other, or channels where `rows` are

@@ -27,6 +27,10 @@ RIM = 1e-12
 # Of rings, in a table: a gigabyte, and four while it is made.
 MOST_PAIRS = 2**25
 
+# Of queries of global attention: enough runs for threads, long enough to share what is looked up,
+# short enough for 64-bit longitudes.
+_RUNS, _SHORTEST_RUN, _LONGEST_RUN = 64, 32, 2**15
+
 Ints = NDArray[np.int64]
 
 
@@ -173,6 +177,29 @@ def _reach(
     sine = np.sqrt(np.where(whole, 1.0, above / np.where(whole, 1.0, below)))
     half = np.where(whole, points * UNIT, np.floor(2 * np.arcsin(sine) * points * (UNIT / math.pi)))
     return np.where(distance <= cutoff, half, -1).astype(np.int64)
+
+
+def whole_table(queries: int, key: Grid, transposed: bool) -> ArcTable:
+    """The table of all pairs of so many queries, wherever they are, and the points of a grid. The
+    queries come in runs that pose as rings, since work is shared out by rings.
+    """
+    run = max(_SHORTEST_RUN, min(-(-queries // _RUNS), _LONGEST_RUN))
+    start = np.arange(0, queries, run)
+    none = np.zeros(start.size)
+    sides = [Rings(none, np.diff(start, append=queries), none, start), _rings(key)]
+    query, key_rings = reversed(sides) if transposed else sides
+    nq, nk = query.nphi, key_rings.nphi
+    reach = (UNIT * nq[:, None] * nk).reshape(-1)
+    return ArcTable(
+        query,
+        key_rings,
+        first=np.zeros_like(nq),
+        pairs=np.arange(nq.size + 1) * nk.size,
+        shift=np.zeros_like(reach),
+        reach=reach,
+        inner=reach,
+        order=np.argsort(-nq, kind="stable"),
+    )
 
 
 def window_table(shape: tuple[int, int], size: tuple[int, int], transposed: bool) -> ArcTable:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from spherule import checks
 from spherule.geometry import great_circles
-from spherule.geometry.arcs import ArcTable, disk_table, window_table
+from spherule.geometry.arcs import ArcTable, disk_table, whole_table, window_table
 from spherule.grids import Grid
 from spherule.grids.names import Names
 from spherule.grids.rings import MOST_POINTS
@@ -26,7 +26,7 @@ _known: Names["Neighborhood"] = Names(recent=64)
 class Neighborhood(ABC):
     """The keys of each query, with a weight each. A value: frozen, hashable, shared between layers.
 
-    Made by `Neighborhood.disk` or `Neighborhood.window`; its size in memory is the number of pairs
+    Made by `Neighborhood.disk`, `.window` or `.whole`; its size in memory is the number of pairs
     of rings that meet.
     """
 
@@ -101,6 +101,15 @@ class Neighborhood(ABC):
 
     @staticmethod
     @checks.arguments
+    def whole(number: int, key_grid: Grid) -> "Neighborhood":
+        """All keys, for so many queries wherever they are, weighted by the key grid's quadrature:
+        global attention.
+        """
+        checks.integer("number", number, low=1, high=MOST_POINTS)
+        return Whole(number, key_grid)._register()
+
+    @staticmethod
+    @checks.arguments
     def from_name(name: str) -> "Neighborhood":
         """The neighborhood of a `.name`; of rings of your own, while they are in use here."""
         if known := _known.get(name):
@@ -108,6 +117,8 @@ class Neighborhood(ABC):
         kind, *words = name.split(" ")
         if kind == "window":
             return Neighborhood.window(*(checks.shape("name", word) for word in words))
+        if kind == "whole":
+            return Neighborhood.whole(int(words[0]), Grid.from_name(words[1]))
         if kind != "disk" or len(words) != 5 or words[4] not in ("weighted", "unweighted"):
             raise ValueError(f"name={name!r} must be what a neighborhood calls itself")
         query, key, cutoff, edge_width, weighted = words
@@ -274,13 +285,8 @@ class Disk(Neighborhood):
 
     @cached_property
     def ring_log_weights(self) -> NDArray[np.float64] | None:
-        """Some rules weigh the poles 0, which is -inf here: such keys are members, but contribute
-        nothing.
-        """
-        if not self.weighted:
-            return None
-        with np.errstate(divide="ignore"):
-            return np.log((self.query_grid if self.transposed else self.key_grid).ring_weights)
+        keys = self.query_grid if self.transposed else self.key_grid
+        return _log_weights(keys) if self.weighted else None
 
     def check_keys(self) -> None:
         """That every query has a key of positive weight; a warning where keys are few."""
@@ -324,6 +330,38 @@ class Window(Neighborhood):
     @cached_property
     def transpose(self) -> "Neighborhood":
         return replace(self, transposed=not self.transposed)
+
+
+@dataclass(frozen=True, repr=False)
+class Whole(Neighborhood):
+    """Made by `Neighborhood.whole`."""
+
+    number: int
+    key_grid: Grid
+
+    @cached_property
+    def name(self) -> str:
+        return f"whole {self.number} {self.key_grid.name}"
+
+    @cached_property
+    def table(self) -> ArcTable:
+        return whole_table(self.number, self.key_grid, self.transposed)
+
+    @cached_property
+    def transpose(self) -> "Neighborhood":
+        return replace(self, transposed=not self.transposed)
+
+    @cached_property
+    def ring_log_weights(self) -> NDArray[np.float64]:
+        return _log_weights(self.key_grid)
+
+
+def _log_weights(grid: Grid) -> NDArray[np.float64]:
+    """Some rules weigh the poles 0, which is -inf here: such keys are members, but contribute
+    nothing.
+    """
+    with np.errstate(divide="ignore"):
+        return np.log(grid.ring_weights)
 
 
 def _remake(kind: type[Neighborhood], values: dict[str, Any], transposed: bool) -> Neighborhood:

@@ -113,10 +113,13 @@ class DiscoConv(Placed):
         if self.groups > 1 or out_channels * hats >= in_channels:
             return self(upsample(x))
         mixing = self.weight.transpose(1, 2).reshape(out_channels * hats, in_channels)
-        parts = upsample(linear(x.flatten(2), mixing).unflatten(-1, x.shape[2:]))
+        mixed = linear(x.flatten(2), mixing)
+        # Few channels, of which no digits are lost on the way to the filters.
+        mixed = mixed.to(torch.promote_types(mixed.dtype, torch.float32))
+        parts = upsample(mixed.unflatten(-1, x.shape[2:]))
         each_its_hat = torch.eye(hats, dtype=parts.dtype, device=parts.device)
         weight = each_its_hat.expand(out_channels, hats, hats)
-        y = ops.disco(self._seen(parts), weight, self.stencil)
+        y = ops.disco(self._seen(parts), weight, self.stencil).to(x.dtype)
         return self._biased(y)
 
     def place(self, grid: Place, out_grid: Place | None = None) -> None:

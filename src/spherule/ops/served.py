@@ -1,8 +1,9 @@
 """Which calls the native library may take, and what becomes of gradients of gradients.
 
-It serves CPU tensors of 32 and 64 bits, and products of 16 bits where the CPU has none of its own.
-All else is the reference: other devices, 16 bits, exported programs (which then hold nothing of
-ours), functional transforms, forward mode, and gradients of gradients.
+It serves CPU tensors of 32 and 64 bits, and products of 16 bits: as such where the CPU has them in
+its vectors, in 32 bits where it has none. All else is the reference: other devices, other 16 bits
+(and matrix units, which are torch's), exported programs (which then hold nothing of ours),
+functional transforms, forward mode, and gradients of gradients.
 """
 
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor
 
 from spherule import native
+from spherule.ops.autocast import autocast_dtype
 from spherule.ops.forward_mode import in_forward_mode
 
 
@@ -23,6 +25,13 @@ def served(x: Tensor, *others: Tensor | None) -> bool:
         if other is not None and (other.device != x.device or other.dtype != x.dtype):
             return False
     return x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64) and _there()
+
+
+def shortened(x: Tensor) -> bool:
+    """Whether the library may multiply x in bfloat16, as autocast or its own dtype asks for."""
+    if x.device.type != "cpu" or _exporting() or transformed():
+        return False
+    return autocast_dtype(x) == torch.bfloat16 and _has_short_products()
 
 
 def widened(x: Tensor) -> torch.dtype | None:
@@ -45,6 +54,10 @@ def _has_products(bfloat16: bool) -> bool:
     )
 
 
+def _has_short_products() -> bool:
+    return native.short_products() and not torch.cpu._is_amx_tile_supported()
+
+
 def _there() -> bool:
     return native.load()[0] is not None
 
@@ -53,6 +66,7 @@ def _there() -> bool:
 # compiler takes.
 _there._dynamo_marked_constant = True  # type: ignore[attr-defined]
 _has_products._dynamo_marked_constant = True  # type: ignore[attr-defined]
+_has_short_products._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 # Before torch 2.7 nobody tells exported programs from compiled ones.

@@ -37,9 +37,12 @@ def disco(
     in_channels // group_channels of them; one is depthwise. 16-bit fields are filtered in float32.
     """
     _check(x, weight, stencil)
-    if is_autocast(x) and x.dtype != torch.float64:
+    dtype = x.dtype
+    if is_autocast(x) and dtype != torch.float64:
         dtype = autocast_dtype(x)
-        x, weight = x.to(dtype), weight.to(dtype)
+        # Where fields are filtered in float32, nothing is gained by rounding them first.
+        inner = torch.float32 if x.device.type == "cpu" else dtype
+        x, weight = x.to(inner), weight.to(inner)
     if x.dtype != weight.dtype:
         raise TypeError(f"weight: expected {x.dtype}, the dtype of x, got {weight.dtype}")
     (out_channels, group_channels, _), flat = weight.shape, x.flatten(2)
@@ -49,7 +52,7 @@ def disco(
         flat, weight = _wide(flat), _wide(weight)
         flat, groups = flat.repeat_interleave(out_channels // groups, dim=1), out_channels
     y, _ = _disco(flat, weight.unflatten(0, (groups, -1)), stencil.name, False)
-    return y.reshape(*y.shape[:2], *stencil.out_shape).to(x.dtype)
+    return y.reshape(*y.shape[:2], *stencil.out_shape).to(dtype)
 
 
 def _kernels(x: Tensor) -> ModuleType:

@@ -1,6 +1,6 @@
 """Attention over the whole sphere: dense attention with quadrature weights inside the softmax.
-Checks and dispatch; next door the equation itself, torch's fused kernel with log weights as a mask,
-and its flash kernel with log weights as channels.
+Checks and dispatch; next door the equation itself, the native library, torch's fused kernel with
+log weights as a mask, and its flash kernel with log weights as channels.
 """
 
 import math
@@ -15,8 +15,9 @@ from spherule.checks import instance, number
 from spherule.grids import Grid
 from spherule.ops.autocast import autocast_dtype, no_autocast
 from spherule.ops.checks import require_qkv
-from spherule.ops.global_attention import flash, fused, reference
+from spherule.ops.global_attention import flash, fused, library, reference
 from spherule.ops.operator import operator
+from spherule.ops.served import shortened
 from spherule.ops.tables import table
 
 
@@ -58,8 +59,9 @@ def global_attention(
 ) -> Float[Tensor, "batch heads queries value_dim"] | tuple[Tensor, Tensor]:
     """Softmax average of v over all keys, with quadrature weights (discrete full attention).
 
-    Dropout and `return_lse` leave torch's fused kernel: both hold all scores in memory. On GPUs, 16
-    bits without mask and `return_lse` take torch's flash kernel.
+    On CPUs with vectors of 512 bits by the native library, else by torch's fused kernel; with
+    `return_lse` always by the library. On GPUs, 16 bits without mask and `return_lse` take torch's
+    flash kernel. Dropout holds all scores in memory, and so does `return_lse` on a GPU.
 
     Args:
         q: queries, anywhere.
@@ -88,9 +90,14 @@ def global_attention(
         if key_mask is None and not return_lse and _wants_flash(q, v, key_grid, dtype, scale):
             q, k, v = (x.to(dtype) for x in (q, k, v))
             return _flash(q, k, v, key_grid, scale, dropout_p)
-        # 16 bits are too few for log weights; on a CPU they are not faster either.
-        wide = torch.promote_types(dtype, torch.float32)
-        q, k, v = (x.to(dtype).to(wide) for x in (q, k, v))
+        q, k, v = (x.to(dtype) for x in (q, k, v))
+        if not shortened(q):  # 16 bits are too few for log weights
+            wide = torch.promote_types(dtype, torch.float32)
+            q, k, v = (x.to(wide) for x in (q, k, v))
+        if not dropout_p and library.takes(q, k, v, return_lse=return_lse):
+            out, lse = library.attention(q, k, v, key_grid, scale, key_mask)
+            out = out.to(dtype)
+            return (out, lse) if return_lse else out
         log_w = _log_weights(key_grid, key_mask, q)
         k, v = (x.masked_fill((log_w == -math.inf).transpose(-1, -2), 0) for x in (k, v))
         empty = (log_w == -math.inf).all(dim=-1, keepdim=True)

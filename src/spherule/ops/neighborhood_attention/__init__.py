@@ -85,7 +85,7 @@ def neighborhood_attention(
     if has_tangent(q, k, v):
         out, lse = reference.neighborhood_attention(q, k, v, neighborhood, scale, key_mask)
     else:
-        out, lse = _attention(q, k, v, key_mask, neighborhood.name, scale)
+        out, lse = attend(q, k, v, key_mask, neighborhood.name, scale)
     return (out, lse) if return_lse else out
 
 
@@ -106,7 +106,7 @@ def _kernels(q: Tensor, v: Tensor) -> ModuleType | None:
 
 
 @operator("neighborhood_attention")
-def _attention(
+def attend(
     q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None, neighborhood: str, scale: float
 ) -> tuple[Tensor, Tensor]:
     if not q.shape[2]:  # a part of a grid may be empty
@@ -171,7 +171,7 @@ def _reference_grads(
     return vjp((grad_out, grad_lse))
 
 
-@_attention.register_fake
+@attend.register_fake
 def _(
     q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None, neighborhood: str, scale: float
 ) -> tuple[Tensor, Tensor]:
@@ -235,7 +235,7 @@ def _second_backward(ctx: Any, *cotangents: Tensor) -> tuple:
     return d_out, d_lse if given else None, *d_qkv, *[None] * 5
 
 
-_attention.register_autograd(_backward, setup_context=_setup_context)
+attend.register_autograd(_backward, setup_context=_setup_context)
 _attention_backward.register_autograd(_second_backward, setup_context=_keep_for_second)
 
 

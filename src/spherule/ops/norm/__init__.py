@@ -22,9 +22,9 @@ def moments(
     """Mean and variance of each channel of each sample, in 32 bits at least, whatever autocast
     says; 0 where the weights are.
     """
+    (weights,) = _wide(x, weights)
     with no_autocast(x):
-        x, weights = _wide(x, weights)
-        return _moments(x, weights) if served(x, weights) else reference.moments(x, weights)
+        return _moments(x, weights) if _served(x, weights) else reference.moments(x, weights)
 
 
 def standardize(
@@ -34,10 +34,9 @@ def standardize(
     shift: Float[Tensor, "channels"],
 ) -> Float[Tensor, "batch channels points"]:
     """(x - mean) scale + shift, in the dtype of x."""
+    inputs = x, *_wide(x, mean, scale, shift)
     with no_autocast(x):
-        inputs = _wide(x, mean, scale, shift)
-        y = _standardize(*inputs) if served(*inputs) else reference.standardize(*inputs)
-        return y.to(x.dtype)
+        return _standardize(*inputs) if _served(*inputs) else reference.standardize(*inputs)
 
 
 def instance_norm(
@@ -48,19 +47,22 @@ def instance_norm(
     eps: float,
 ) -> Float[Tensor, "batch channels points"]:
     """(x - mean) / sqrt(variance + eps) scale + shift, in the dtype of x, by its own moments."""
+    weights, scale, shift = _wide(x, weights, scale, shift)
     with no_autocast(x):
-        wide, *others = _wide(x, weights, scale, shift)
-        if served(wide, *others):
-            y, _, _ = _instance_norm(wide, *others, eps)
-        else:
-            weights, scale, shift = others
-            y = reference.instance_norm(wide, weights, scale, shift, eps)
-        return y.to(x.dtype)
+        if not _served(x, weights, scale, shift):
+            return reference.instance_norm(x, weights, scale, shift, eps)
+        y, _, _ = _instance_norm(x, weights, scale, shift, eps)
+        return y
 
 
 def _wide(x: Tensor, *others: Tensor) -> list[Tensor]:
-    dtype = torch.promote_types(x.dtype, torch.float32)
-    return [t.to(dtype) for t in (x, *others)]
+    return [t.to(reference.wide(x)) for t in others]
+
+
+def _served(x: Tensor, first: Tensor, *others: Tensor) -> bool:
+    """Fields may have 16 bits here: they are read and written, not multiplied."""
+    field = x.dtype in (first.dtype, torch.bfloat16)
+    return field and x.device == first.device and served(first, *others)
 
 
 @operator("moments")
@@ -103,7 +105,7 @@ def _instance_norm_backward(
 
 @_moments.register_fake
 def _(x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    return x.new_empty(x.shape[:2]), x.new_empty(x.shape[:2])
+    return weights.new_empty(x.shape[:2]), weights.new_empty(x.shape[:2])
 
 
 @_moments_backward.register_fake
@@ -118,21 +120,21 @@ def _(x: Tensor, mean: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
 
 @_standardize_backward.register_fake
 def _(x: Tensor, mean: Tensor, scale: Tensor, dy: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    return x.new_empty(x.shape), x.new_empty(x.shape[:2]), x.new_empty(x.shape[:2])
+    return x.new_empty(x.shape), mean.new_empty(x.shape[:2]), mean.new_empty(x.shape[:2])
 
 
 @_instance_norm.register_fake
 def _(
     x: Tensor, weights: Tensor, scale: Tensor, shift: Tensor, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    return x.new_empty(x.shape), x.new_empty(x.shape[:2]), x.new_empty(x.shape[:2])
+    return x.new_empty(x.shape), weights.new_empty(x.shape[:2]), weights.new_empty(x.shape[:2])
 
 
 @_instance_norm_backward.register_fake
 def _(
     x: Tensor, weights: Tensor, scale: Tensor, mean: Tensor, inverse: Tensor, dy: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    return x.new_empty(x.shape), x.new_empty(x.shape[1:2]), x.new_empty(x.shape[1:2])
+    return x.new_empty(x.shape), scale.new_empty(x.shape[1:2]), scale.new_empty(x.shape[1:2])
 
 
 def _keep_moments(ctx: Any, inputs: tuple, output: tuple) -> None:

@@ -1,4 +1,6 @@
-"""Mean and variance over points by the native library; csrc/norm.h says what it takes."""
+"""Mean and variance over points by the native library; csrc/norm.h says what it takes. Fields may
+have 16 bits, all else has 32 or more.
+"""
 
 import torch
 from torch import Tensor
@@ -11,7 +13,7 @@ def moments(x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and variance of each channel of each sample."""
     x, weights = columns(x), weights.contiguous()
     total = _totals(x, weights)
-    mean, variance = (x.new_empty(x.shape[:2]) for _ in range(2))
+    mean, variance = (weights.new_empty(x.shape[:2]) for _ in range(2))
     native.call(
         "spherule_moments",
         Pointwise.of(x, x.shape[1]),
@@ -65,7 +67,7 @@ def standardize_backward(
     """The gradients with respect to x and scale, and the sum of dy over the points."""
     x, dy, dx = columns(x), columns(dy), x.new_empty(x.shape)
     mean, scale = mean.contiguous(), scale.contiguous()
-    dscale, total = (x.new_empty(x.shape[:2]) for _ in range(2))
+    dscale, total = (mean.new_empty(x.shape[:2]) for _ in range(2))
     native.call(
         "spherule_standardize_backward",
         Pointwise.of(x, x.shape[1]),
@@ -87,7 +89,7 @@ def instance_norm(
     x, y, weights = columns(x), x.new_empty(x.shape), weights.contiguous()
     total, small = _totals(x, weights), torch.tensor(eps, dtype=torch.float64)
     scale, shift = scale.contiguous(), shift.contiguous()
-    mean, inverse = (x.new_empty(x.shape[:2]) for _ in range(2))
+    mean, inverse = (weights.new_empty(x.shape[:2]) for _ in range(2))
     native.call(
         "spherule_instance_norm",
         Pointwise.of(x, x.shape[1]),
@@ -111,7 +113,7 @@ def instance_norm_backward(
     """The gradients with respect to x, scale and shift."""
     x, dy, dx, weights = columns(x), columns(dy), x.new_empty(x.shape), weights.contiguous()
     total, scale = _totals(x, weights), scale.contiguous()
-    dscale, dshift = (x.new_empty(x.shape[:2]) for _ in range(2))
+    dscale, dshift = (weights.new_empty(x.shape[:2]) for _ in range(2))
     native.call(
         "spherule_instance_norm_backward",
         Pointwise.of(x, x.shape[1]),

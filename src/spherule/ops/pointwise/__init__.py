@@ -15,7 +15,7 @@ from torch import Tensor
 
 from spherule.ops.operator import operator
 from spherule.ops.pointwise import cpu, reference
-from spherule.ops.served import by_reference, differentiated, served, widened
+from spherule.ops.served import by_reference, differentiated, served, shortened, widened
 
 
 def linear(
@@ -40,6 +40,8 @@ def split_linear(
     """
     if served(x, weight, bias):
         return _linear(x, weight, bias, widths, heads)
+    if shortened(x):
+        return _linear(x.to(torch.bfloat16), weight, bias, widths, heads)
     if (dtype := widened(x)) is not None:
         wide = _in_32_bits(split_linear, x, weight, bias, widths, heads)
         return [y.to(dtype) for y in wide]
@@ -55,6 +57,8 @@ def mlp(
     """second gelu(first x + bias) at every point."""
     if served(x, first, bias, second):
         return _mlp(x, first, bias, second)
+    if shortened(x):
+        return _mlp(x.to(torch.bfloat16), first, bias, second)
     if (dtype := widened(x)) is not None:
         return _in_32_bits(mlp, x, first, bias, second).to(dtype)
     return reference.mlp(x, first, bias, second)
@@ -111,7 +115,7 @@ def _(
 ) -> tuple[Tensor, Tensor, Tensor]:
     dx = x.new_empty(x.shape if wanted[0] else 0)
     dweight, dbias = (
-        x.new_empty(shape if want else 0)
+        weight.new_empty(shape if want else 0)
         for shape, want in zip((weight.shape, weight.shape[:1]), wanted[1:], strict=True)
     )
     return dx, dweight, dbias

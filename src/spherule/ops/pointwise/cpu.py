@@ -1,4 +1,8 @@
-"""Maps over channels by the native library. The structs mirror csrc/pointwise.h."""
+"""Maps over channels by the native library. The structs mirror csrc/pointwise.h.
+
+What the field's dtype asks for: weights in the same, biases and gradients of both in 32 bits at
+least. Weights may come in any dtype, and their gradients leave in that.
+"""
 
 from ctypes import Array, Structure, addressof, c_int32, c_int64, c_void_p
 
@@ -47,7 +51,7 @@ def linear(
 ) -> list[Tensor]:
     """weight times x plus bias, its channels in fields of these widths, by heads if there are."""
     fields = [empty(x, width, heads) for width in widths]
-    x, weight, bias = _readable(x), weight.contiguous(), _contiguous(bias)
+    x, weight, bias = _readable(x), _factor(weight, x), _term(bias, x)
     source, target = Channels.array(x), Channels.array(*fields)
     native.call(
         "spherule_linear",
@@ -67,9 +71,9 @@ def linear_backward(
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
     """The gradients of `linear` with respect to x, weight and bias, as far as they are wanted."""
     dx = x.new_empty(x.shape) if wanted[0] else None
-    x, dys, transpose = _readable(x), [_readable(dy) for dy in dys], weight.t().contiguous()
-    dweight = torch.empty_like(weight, memory_format=torch.contiguous_format) if wanted[1] else None
-    dbias = weight.new_empty(weight.shape[0]) if wanted[2] else None
+    x, dys, transpose = _readable(x), [_readable(dy) for dy in dys], _factor(weight.t(), x)
+    dweight = x.new_empty(weight.shape, dtype=_wide(x)) if wanted[1] else None
+    dbias = x.new_empty(weight.shape[0], dtype=_wide(x)) if wanted[2] else None
     field, gradient = Channels.array(x), Channels.array(*dys)
     slope = None if dx is None else Channels.array(dx)
     native.call(
@@ -84,17 +88,18 @@ def linear_backward(
         _pointer(dweight),
         _pointer(dbias),
     )
+    dweight, dbias = (None if d is None else d.to(weight.dtype) for d in (dweight, dbias))
     return dx, dweight, dbias
 
 
 def mlp(x: Tensor, first: Tensor, bias: Tensor, second: Tensor) -> Tensor:
     """second gelu(first x + bias), block by block of points."""
-    x, weights = columns(x), [w.contiguous() for w in (first, bias, second)]
+    x, weights = columns(x), [_factor(first, x), _term(bias, x), _factor(second, x)]
     y = x.new_empty(x.shape[0], second.shape[0], x.shape[2])
     native.call(
         "spherule_mlp",
         Pointwise.of(x, second.shape[0], first.shape[0]),
-        *(w.data_ptr() for w in weights),
+        *map(_pointer, weights),
         Channels.of(x),
         Channels.of(y),
     )
@@ -106,19 +111,20 @@ def mlp_backward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradients of `mlp` with respect to x, first, bias and second."""
     x, dy = columns(x), columns(dy)
-    weights = [w.contiguous() for w in (first, first.t(), bias, second.t())]
-    dx, dfirst, dbias, dsecond = (
-        torch.empty_like(t, memory_format=torch.contiguous_format)
-        for t in (x, first, bias, weights[-1])
+    weights = [_factor(first, x), _factor(first.t(), x), _term(bias, x), _factor(second.t(), x)]
+    dx = x.new_empty(x.shape)
+    dfirst, dbias, dsecond = (
+        x.new_empty(t.shape, dtype=_wide(x)) for t in (first, bias, second.t())
     )
     native.call(
         "spherule_mlp_backward",
         Pointwise.of(x, second.shape[0], first.shape[0]),
-        *(w.data_ptr() for w in weights),
+        *map(_pointer, weights),
         *map(Channels.of, (x, dy, dx)),
         *(w.data_ptr() for w in (dfirst, dbias, dsecond)),
     )
-    return dx, dfirst, dbias, dsecond.t().contiguous()
+    dsecond = dsecond.t().contiguous()
+    return dx, dfirst.to(first.dtype), dbias.to(bias.dtype), dsecond.to(second.dtype)
 
 
 def sizes(x: Tensor) -> tuple[int, int, int]:
@@ -148,8 +154,16 @@ def _readable(x: Tensor) -> Tensor:
     return x if 1 in x.stride()[-2:] else x.clone(memory_format=torch.contiguous_format)
 
 
-def _contiguous(x: Tensor | None) -> Tensor | None:
-    return None if x is None else x.contiguous()
+def _factor(weight: Tensor, x: Tensor) -> Tensor:
+    return weight.to(x.dtype).contiguous()
+
+
+def _term(bias: Tensor | None, x: Tensor) -> Tensor | None:
+    return None if bias is None else bias.to(_wide(x)).contiguous()
+
+
+def _wide(x: Tensor) -> torch.dtype:
+    return torch.promote_types(x.dtype, torch.float32)
 
 
 def _pointer(x: Tensor | None) -> int | None:

@@ -7,7 +7,8 @@ from torch import Tensor
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """weight (out, in) times x (batch, in, points), plus bias."""
+    """weight (out, in) times x (batch, in, points), plus bias, in the dtype of x."""
+    weight, bias = weight.to(x.dtype), None if bias is None else bias.to(x.dtype)
     if not x.shape[-1]:  # convolutions refuse what products take: a rank may own no point
         return weight @ x if bias is None else weight @ x + bias[:, None]
     # A convolution is the fast one of torch's ways to multiply channels-first data on the CPU.
