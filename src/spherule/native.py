@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import torch
 
-ABI = 11
+ABI = 12
 """What `spherule_abi` of a library must return: SPHERULE_ABI of csrc/spherule.h."""
 
 DTYPES = {torch.float32: 0, torch.float64: 1, torch.float16: 2, torch.bfloat16: 3}

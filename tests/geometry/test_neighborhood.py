@@ -125,6 +125,28 @@ def test_disk_that_reaches_the_antipode_is_the_whole_sphere() -> None:
     np.testing.assert_allclose(whole.weights(0), grid.weights.reshape(-1), rtol=1e-14)
 
 
+@pytest.mark.parametrize("key", GRIDS)
+@pytest.mark.parametrize("number", [1, 31, 33, 2100])
+def test_whole_gives_every_key_to_any_number_of_queries(number: int, key: str) -> None:
+    grid = Grid.from_name(key)
+    whole = Neighborhood.whole(number, grid)
+    assert (whole.queries, whole.keys) == (number, grid.size)
+    assert np.all(whole.counts() == grid.size)
+    assert np.all(whole.transpose.counts() == number)
+    assert whole.transpose.transpose == whole
+    for i in (0, number - 1):
+        np.testing.assert_allclose(whole.weights(i), grid.weights.reshape(-1), rtol=1e-14)
+
+
+def test_whole_has_few_rings_that_64_bits_can_hold() -> None:
+    """Whatever number there is."""
+    for number in (2**12, 2**20, 2**24):
+        table = Neighborhood.whole(number, Grid.healpix(16)).table
+        reach = table.query.nphi[:, None].astype(object) * table.key.nphi * 2**28
+        assert np.array_equal(reach.ravel(), table.reach)
+        assert len(table.query.nphi) <= max(64, number // 2**15)
+
+
 @pytest.mark.parametrize("shape", [(9, 5), (8, 16), (1, 7), (2, 3)])
 def test_window_is_shifted_inside(shape: tuple[int, int]) -> None:
     window = Neighborhood.window(shape, (7, 7))
@@ -154,6 +176,7 @@ def test_equal_neighborhoods_are_one_object() -> None:
         Neighborhood.disk(Grid.gauss(8, 16), Grid.octahedral(4), 1 / 3 + 0.4, edge_width=0.1),
         Neighborhood.disk(Grid.fejer(6, 12), Grid.healpix(2), 1.0, weighted=False),
         Neighborhood.window((8, 16), (7, 7)),
+        Neighborhood.whole(70, Grid.octahedral(4)),
     ],
     ids=lambda n: n.name,
 )

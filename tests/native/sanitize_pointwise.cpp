@@ -4,6 +4,7 @@
 #include "norm.h"
 #include "pointwise.h"
 #include "ring_spectra.h"
+#include "sparse.h"
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -350,6 +351,37 @@ void ring_spectra(int64_t fields, int64_t rings, int64_t orders) {
     expect(spherule_fold(&s, f.data()) == SPHERULE_BAD_TABLE, "no points");
 }
 
+// A sparse matrix beside the sum over its entries
+template <class T> void sparse(int64_t fields, int64_t rows, int64_t columns, int64_t most) {
+    std::vector<int64_t> start(1), column;
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t e = rand() % (most + 1); e > 0; e--)
+            column.push_back(rand() % columns);
+        start.push_back(int64_t(column.size()));
+    }
+    const auto weight = noise<T>(int64_t(column.size())), x = noise<T>(fields * columns);
+    std::vector<T> y(fields * rows);
+    spherule_sparse s = {fields,        rows,          columns,        start.back(),  start.data(),
+                         column.data(), weight.data(), Kind<T>::dtype, 1 + rand() % 3};
+    const int status = spherule_sparse_map(&s, x.data(), y.data());
+    bool right = true;
+    for (int64_t f = 0; f < fields; f++)
+        for (int64_t r = 0; r < rows; r++) {
+            double sum = 0;
+            for (int64_t e = start[r]; e < start[r + 1]; e++)
+                sum += double(weight[e]) * x[f * columns + column[e]];
+            right &= close<T>(y[f * rows + r], sum);
+        }
+    expect(right && !status, "sparse");
+    s.entries++;
+    expect(spherule_sparse_map(&s, x.data(), y.data()) == SPHERULE_BAD_TABLE, "an entry more");
+    s.entries--, s.columns = 0;
+    expect(column.empty() || spherule_sparse_map(&s, x.data(), y.data()) == SPHERULE_BAD_TABLE,
+           "no columns");
+    s.fields = s.rows = s.columns = INT32_MAX;
+    expect(spherule_sparse_map(&s, x.data(), y.data()) == SPHERULE_BAD_SIZES, "many");
+}
+
 template <class T> void shapes() {
     for (int64_t points : {1, 5, 31, 128, 130, 300})
         for (int64_t in : {1, 3, 6, 17})
@@ -453,13 +485,20 @@ int sanitize_pointwise() {
     shapes<float>();
     shapes<double>();
     shapes<Short>();
+    for (int64_t fields : {0, 1, 3, 16, 21})
+        for (int64_t rows : {1, 4, 33})
+            for (int64_t columns : {1, 8, 37}) {
+                sparse<float>(fields, rows, columns, rand() % 9);
+                sparse<double>(fields, rows, columns, rand() % 9);
+            }
     for (int64_t lmax : {0, 1, 7, 63, 64, 65, 150})
         for (int64_t pairs : {1, 2, 9, 40})
             legendre(1 + rand() % 10, lmax, pairs);
     for (int64_t orders : {0, 1, 2, 5, 13, 40})
         for (int64_t rings : {1, 2, 9})
             ring_spectra(1 + rand() % 3, rings, orders);
-    printf("maps over channels, norms, Legendre transforms, ring spectra: %d runs, %d failed\n",
+    printf("maps over channels, norms, sparse maps, Legendre transforms, ring spectra: %d runs, %d "
+           "failed\n",
            runs, failures);
     return failures;
 }

@@ -6,6 +6,7 @@
 #include "pointwise.h"
 #include "ring_spectra.h"
 #include "shallow_water.h"
+#include "sparse.h"
 #include "spherule.h"
 
 #define SPHERULE_JOIN_(a, b) a##_##b
@@ -55,6 +56,10 @@ struct ShallowWaterKernels {
     decltype(&spherule_shallow_water_quadratic) quadratic;
 };
 
+struct SparseKernels {
+    decltype(&spherule_sparse_map) map;
+};
+
 #define SPHERULE_KERNELS(isa)                                                                      \
     extern const AttentionKernels SPHERULE_JOIN(attention, isa);                                   \
     extern const DiscoKernels SPHERULE_JOIN(disco, isa);                                           \
@@ -62,4 +67,5 @@ struct ShallowWaterKernels {
     extern const NormKernels SPHERULE_JOIN(norm, isa);                                             \
     extern const PointwiseKernels SPHERULE_JOIN(pointwise, isa);                                   \
     extern const RingSpectraKernels SPHERULE_JOIN(ring_spectra, isa);                              \
-    extern const ShallowWaterKernels SPHERULE_JOIN(shallow_water, isa)
+    extern const ShallowWaterKernels SPHERULE_JOIN(shallow_water, isa);                            \
+    extern const SparseKernels SPHERULE_JOIN(sparse, isa)

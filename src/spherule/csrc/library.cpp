@@ -23,6 +23,7 @@ struct Kernels {
     const PointwiseKernels &pointwise;
     const RingSpectraKernels &ring_spectra;
     const ShallowWaterKernels &shallow_water;
+    const SparseKernels &sparse;
 };
 
 #define SPHERULE_CHOSEN(name, vector_bits, short_products, isa)                                    \
@@ -35,7 +36,8 @@ struct Kernels {
      SPHERULE_JOIN(norm, isa),                                                                     \
      SPHERULE_JOIN(pointwise, isa),                                                                \
      SPHERULE_JOIN(ring_spectra, isa),                                                             \
-     SPHERULE_JOIN(shallow_water, isa)}
+     SPHERULE_JOIN(shallow_water, isa),                                                            \
+     SPHERULE_JOIN(sparse, isa)}
 
 Kernels choose() {
 #ifdef SPHERULE_X86
@@ -241,4 +243,9 @@ int spherule_shallow_water_quadratic(const spherule_shallow_water *s, const void
                                      void *tendencies) {
     return valid_sizes(*s) ? kernels.shallow_water.quadratic(s, spectra, tendencies)
                            : SPHERULE_BAD_SIZES;
+}
+
+int spherule_sparse_map(const spherule_sparse *s, const void *x, void *y) {
+    const int status = checked_table(*s);
+    return status ? status : kernels.sparse.map(s, x, y);
 }

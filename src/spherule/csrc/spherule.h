@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 // Changes with every struct and signature of the library's headers; whoever loads it compares.
-#define SPHERULE_ABI 11
+#define SPHERULE_ABI 12
 
 #define SPHERULE_API __attribute__((visibility("default")))
 

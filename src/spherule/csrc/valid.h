@@ -1,10 +1,11 @@
 // Whether a call's sizes and tables can be walked without leaving them: asked once a call, of
-// numbers of rings and pairs of rings, never of points.
+// numbers of rings and pairs of rings and of entries of sparse matrices, never of points.
 #pragma once
 #include "legendre.h"
 #include "pointwise.h"
 #include "ring_spectra.h"
 #include "shallow_water.h"
+#include "sparse.h"
 #include "spherule.h"
 
 namespace {
@@ -138,6 +139,25 @@ inline bool valid(const spherule_ring_spectra &s) {
     for (int64_t i = 0; i < s.rings; i++)
         if (!within(1, s.nphi[i], MOST) || !s.half[i] || s.stride[i] < s.nphi[i] / 2 + 1 ||
             !countable(s.fields, s.stride[i], 1))
+            return false;
+    return true;
+}
+
+inline bool valid_sizes(const spherule_sparse &s) {
+    return within(0, s.fields, MOST) && within(0, s.rows, MOST) && within(0, s.columns, MOST) &&
+           within(0, s.entries, MOST * WIDEST) && countable(s.fields, s.rows, 1) &&
+           countable(s.fields, s.columns, 1) && countable(s.columns, 64, 1) &&
+           within(SPHERULE_FLOAT32, s.dtype, SPHERULE_FLOAT64) && within(1, s.threads, THREADS);
+}
+
+inline bool valid(const spherule_sparse &s) {
+    if (s.start[0] != 0 || s.start[s.rows] != s.entries)
+        return false;
+    for (int64_t r = 0; r < s.rows; r++)
+        if (s.start[r + 1] < s.start[r])
+            return false;
+    for (int64_t e = 0; e < s.entries; e++)
+        if (!within(0, s.column[e], s.columns - 1))
             return false;
     return true;
 }

@@ -1,8 +1,8 @@
 """A sparse matrix that acts on the last dimension, with its transpose at hand for the backward
-pass.
+pass. Dispatch and differentiation; the arithmetic is next door.
 """
 
-import warnings
+from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
@@ -10,19 +10,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from spherule.ops.autocast import no_autocast
+from spherule import native
 from spherule.ops.forward_mode import refuse_in_backward
 from spherule.ops.operator import operator
-
-# torch says once in a process that compressed rows are in beta. Said to nobody here and now, since
-# filters of warnings belong to all threads.
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    _nothing = torch.zeros(0, dtype=torch.int64, device="cpu")
-    torch.sparse_csr_tensor(
-        torch.zeros(1, dtype=torch.int64, device="cpu"), _nothing, _nothing.float(), (0, 0),
-        check_invariants=False,
-    )  # fmt: skip
+from spherule.ops.sparse import cpu, reference
 
 
 class SparseMap(NamedTuple):
@@ -72,11 +63,15 @@ def sparse_map(
     transposed_column: Tensor,
     transposed_weight: Tensor,
 ) -> Tensor:
-    shape = (start.shape[0] - 1, transposed_start.shape[0] - 1)
-    matrix = torch.sparse_csr_tensor(start, column, weight, shape, check_invariants=False)
-    # Sparse products know no 16 bit, whatever the precision around them.
-    with no_autocast(x):
-        return (matrix @ x.T.contiguous()).T.contiguous()
+    return _kernels(x, weight).sparse_map(x, start, column, weight)
+
+
+def _kernels(x: Tensor, weight: Tensor) -> ModuleType:
+    """The one place that chooses: the library for CPU tensors, where it is there; else torch."""
+    known = x.dtype == weight.dtype and x.dtype in (torch.float32, torch.float64)
+    if known and x.device.type == "cpu" and native.load()[0] is not None:
+        return cpu
+    return reference
 
 
 @sparse_map.register_fake
