@@ -20,6 +20,8 @@ THREADS = 2
 KEPT = Path(__file__).parent.parent / "build" / "bench.json"
 LONG = 1000.0
 """Milliseconds from which on a call is its own warm-up."""
+TURN = 30.0
+"""Milliseconds that short calls are repeated for."""
 
 
 def set_up() -> None:
@@ -61,11 +63,13 @@ def alternate(
 
 
 def _warm(call: Callable[[], object]) -> float:
-    """The second of two calls, if they are short: the first finds the other side's data in the
-    caches, and the memory that it freed given back to the system.
+    """The call after another, if it is short: the first finds the other side's data in the caches,
+    and the memory that it freed given back to the system. Of very short calls the median of many.
     """
     before = milliseconds(call)
-    return before if before > LONG else milliseconds(call)
+    if before > LONG:
+        return before
+    return statistics.median(milliseconds(call) for _ in range(max(1, round(TURN / before))))
 
 
 def compare(

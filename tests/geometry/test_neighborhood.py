@@ -177,6 +177,7 @@ def test_equal_neighborhoods_are_one_object() -> None:
         Neighborhood.disk(Grid.fejer(6, 12), Grid.healpix(2), 1.0, weighted=False),
         Neighborhood.window((8, 16), (7, 7)),
         Neighborhood.whole(70, Grid.octahedral(4)),
+        Neighborhood.whole(8, Grid.healpix(2), weighted=False),
     ],
     ids=lambda n: n.name,
 )

@@ -21,6 +21,8 @@ NEIGHBORHOODS = [
     *(Neighborhood.disk(Grid.from_name(q), Grid.from_name(k), cutoff) for q, k, cutoff in DISKS),
     Neighborhood.window((9, 20), (5, 7)),
     Neighborhood.window((3, 1), (3, 3)),
+    Neighborhood.whole(70, Grid.octahedral(4)),
+    Neighborhood.whole(9, Grid.gauss(3, 6), weighted=False),
 ]
 
 

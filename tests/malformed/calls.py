@@ -34,6 +34,15 @@ from tests.malformed.values import (
 torch.manual_seed(0)
 HEALPIX, COARSE = Grid.healpix(2), Grid.gauss(4, 8)
 DISK, STENCIL = Neighborhood.disk(GRID, GRID, 0.9), Stencil.hats(GRID)
+WHOLES = (
+    "whole",
+    "whole 70 O4",
+    "whole -1 O4 weighted",
+    "whole 0 O4 weighted",
+    "whole x O4 weighted",
+    "whole 70 O4 O4 weighted",
+    "whole 70 nothing weighted",
+)
 SOLVER = pde.ShallowWater(GRID, lmax=2)
 DATA = data.ShallowWaterConfig(grid="gauss:6x12", step=600.0, lead=600.0)
 PANORAMA = data.Panorama(
@@ -141,9 +150,17 @@ CALLS: dict[str, Call] = {
         Neighborhood.window,
         {"shape": size, "size": Kind(((3, 5), (99, 99)), (*size.wrong, (2, 4)))},
     ),
+    "geometry.Neighborhood.whole": (
+        Neighborhood.whole,
+        {"number": count(1, 70), "key_grid": GRIDS, "weighted": FLAG},
+    ),
     "geometry.Neighborhood.from_name": (
         Neighborhood.from_name,
-        {"name": Kind((DISK.name,), (*NAMES.right, *NAMES.wrong, DISK.name[:-3], DISK.name + "x"))},
+        {
+            "name": Kind(
+                (DISK.name,), (*WHOLES, *NAMES.right, *NAMES.wrong, DISK.name[:-3], DISK.name + "x")
+            )
+        },
     ),
     "geometry.Neighborhood.ring": (DISK.ring, {"r": count(0, 3, high=7)}),
     "geometry.Neighborhood.indices": (DISK.indices, {"i": count(0, 3, high=127)}),
@@ -185,7 +202,7 @@ CALLS: dict[str, Call] = {
     ),
     "ops.global_attention": (
         ops.global_attention,
-        attention | {"key_grid": GRIDS, "dropout_p": rate},
+        attention | {"key_grid": GRIDS, "weighted": FLAG, "dropout_p": rate},
     ),
     "ops.integrate": (ops.integrate, {"u": anywhere, "grid": GRIDS}),
     "ops.sht": (ops.sht, {"u": anywhere, "grid": GRIDS, "lmax": lmax, "iterations": steps}),

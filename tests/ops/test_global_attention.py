@@ -75,6 +75,21 @@ def test_disk_of_radius_pi_equals_global_attention(key: str, masked: bool) -> No
             torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("key", GRIDS)
+def test_unweighted_is_plain_attention(key: str) -> None:
+    key = Grid.from_name(key)
+    qkv = [x.requires_grad_() for x in random_qkv(7, key.size)]
+    mask = torch.rand(2, key.size) > 0.5
+    for given in (None, mask):
+        ours = global_attention(*qkv, key, weighted=False, key_mask=given)
+        wanted = None if given is None else given[:, None, None]
+        plain = torch.nn.functional.scaled_dot_product_attention(*qkv, attn_mask=wanted)
+        torch.testing.assert_close(ours, plain, rtol=0, atol=1e-13)
+        dy = torch.randn_like(plain)
+        for a, b in zip(*(torch.autograd.grad(y, qkv, dy) for y in (ours, plain)), strict=True):
+            torch.testing.assert_close(a, b, rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize(
     ("batch", "heads", "queries"), [(1, 1, 7), (1, 1, 1), (2, 3, 8), (0, 1, 4)]

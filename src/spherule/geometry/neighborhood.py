@@ -101,12 +101,12 @@ class Neighborhood(ABC):
 
     @staticmethod
     @checks.arguments
-    def whole(number: int, key_grid: Grid) -> "Neighborhood":
-        """All keys, for so many queries wherever they are, weighted by the key grid's quadrature:
-        global attention.
+    def whole(number: int, key_grid: Grid, *, weighted: bool = True) -> "Neighborhood":
+        """All keys, for so many queries wherever they are, weighted by the key grid's quadrature,
+        or all alike: global attention.
         """
         checks.integer("number", number, low=1, high=MOST_POINTS)
-        return Whole(number, key_grid)._register()
+        return Whole(number, key_grid, weighted)._register()
 
     @staticmethod
     @checks.arguments
@@ -117,17 +117,20 @@ class Neighborhood(ABC):
         kind, *words = name.split(" ")
         if kind == "window":
             return Neighborhood.window(*(checks.shape("name", word) for word in words))
-        if kind == "whole":
-            return Neighborhood.whole(int(words[0]), Grid.from_name(words[1]))
-        if kind != "disk" or len(words) != 5 or words[4] not in ("weighted", "unweighted"):
+        wanted = {"disk": 5, "whole": 3}.get(kind)
+        if len(words) != wanted or words[-1] not in ("weighted", "unweighted"):
             raise ValueError(f"name={name!r} must be what a neighborhood calls itself")
-        query, key, cutoff, edge_width, weighted = words
+        weighted = words.pop() == "weighted"
+        if kind == "whole":
+            number, key = words
+            return Neighborhood.whole(int(number), Grid.from_name(key), weighted=weighted)
+        query, key, cutoff, edge_width = words
         return Neighborhood.disk(
             Grid.from_name(query),
             Grid.from_name(key),
             float(cutoff),
             edge_width=float(edge_width),
-            weighted=weighted == "weighted",
+            weighted=weighted,
         )
 
     @property
@@ -266,9 +269,8 @@ class Disk(Neighborhood):
 
     @cached_property
     def name(self) -> str:
-        weighted = "weighted" if self.weighted else "unweighted"
         grids = f"{self.query_grid.name} {self.key_grid.name}"
-        return f"disk {grids} {self.cutoff!r} {self.edge_width!r} {weighted}"
+        return f"disk {grids} {self.cutoff!r} {self.edge_width!r} {_word(self.weighted)}"
 
     @cached_property
     def table(self) -> ArcTable:
@@ -338,10 +340,11 @@ class Whole(Neighborhood):
 
     number: int
     key_grid: Grid
+    weighted: bool
 
     @cached_property
     def name(self) -> str:
-        return f"whole {self.number} {self.key_grid.name}"
+        return f"whole {self.number} {self.key_grid.name} {_word(self.weighted)}"
 
     @cached_property
     def table(self) -> ArcTable:
@@ -352,8 +355,12 @@ class Whole(Neighborhood):
         return replace(self, transposed=not self.transposed)
 
     @cached_property
-    def ring_log_weights(self) -> NDArray[np.float64]:
-        return _log_weights(self.key_grid)
+    def ring_log_weights(self) -> NDArray[np.float64] | None:
+        return _log_weights(self.key_grid) if self.weighted else None
+
+
+def _word(weighted: bool) -> str:
+    return "weighted" if weighted else "unweighted"
 
 
 def _log_weights(grid: Grid) -> NDArray[np.float64]:

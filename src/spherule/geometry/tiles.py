@@ -139,8 +139,8 @@ def _centers(table: ArcTable, steps: NDArray[np.int64], block: int) -> NDArray[n
     """
     rings = table.query
     steps = steps[: rings.nphi.size]
-    cells = np.ones(rings.nphi.size)  # width over height; on a plane they are squares
-    if table.columns is None and rings.nphi.size > 1:
+    cells = np.ones(rings.nphi.size)  # width over height; on a plane, or nowhere, they are squares
+    if np.ptp(rings.theta) > 0:
         cells = np.sin(rings.theta) * 2 * math.pi / rings.nphi / np.gradient(rings.theta)
     height = np.maximum(np.rint(np.sqrt(block * cells)), 1).astype(np.int64)
     band, last = np.zeros(rings.nphi.size, np.int64), 0

@@ -132,8 +132,7 @@ class PlanarAttention(Bound):
         q, k, v = self.project(flat)
         if self.neighborhood is None:
             dropout = self.dropout if self.training else 0.0
-            q, k, v = (part.contiguous() for part in (q, k, v))
-            y = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout)
+            y = ops.global_attention(q, k, v, self.grid, weighted=False, dropout_p=dropout)
         else:
             y = ops.neighborhood_attention(q, k, v, self.neighborhood)
         return self.out(y).unflatten(-1, self.grid.shape)
@@ -143,7 +142,7 @@ class PlanarAttention(Bound):
         """What `ops.attention_weights` asks for: windows, or all points alike."""
         if self.neighborhood is not None:
             return self.neighborhood
-        return Neighborhood.disk(self.grid, self.grid, math.pi, weighted=False)
+        return Neighborhood.whole(self.grid.size, self.grid, weighted=False)
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values (batch, heads, points, dim) of a field (batch, channels,

@@ -28,6 +28,7 @@ def global_attention(
     v: Tensor,
     key_grid: Grid,
     *,
+    weighted: bool = ...,
     scale: float | None = ...,
     key_mask: Tensor | None = ...,
     dropout_p: float = ...,
@@ -40,6 +41,7 @@ def global_attention(
     v: Tensor,
     key_grid: Grid,
     *,
+    weighted: bool = ...,
     scale: float | None = ...,
     key_mask: Tensor | None = ...,
     dropout_p: float = ...,
@@ -52,6 +54,7 @@ def global_attention(
     v: Float[Tensor, "batch heads keys value_dim"],
     key_grid: Grid,
     *,
+    weighted: bool = True,
     scale: float | None = None,
     key_mask: Bool[Tensor, "*batch keys"] | None = None,
     dropout_p: float = 0.0,
@@ -68,6 +71,7 @@ def global_attention(
         k: keys on `key_grid`.
         v: values, whose dim may be another.
         key_grid: whose quadrature weights count.
+        weighted: false takes all keys alike, as on a plane.
         scale: of the products of queries and keys, 1 / sqrt(dim) by default.
         key_mask: true for the keys that count; a query without any gets zeros.
         dropout_p: the share of weights that is dropped.
@@ -86,19 +90,20 @@ def global_attention(
         raise ValueError(f"k has {k.shape[2]} points, but {key_grid!r} has {key_grid.size}")
     dtype = autocast_dtype(q)
     scale = q.shape[-1] ** -0.5 if scale is None else float(scale)
+    weights = key_grid if weighted else None
     with no_autocast(q):
-        if key_mask is None and not return_lse and _wants_flash(q, v, key_grid, dtype, scale):
+        if key_mask is None and not return_lse and _wants_flash(q, v, weights, dtype, scale):
             q, k, v = (x.to(dtype) for x in (q, k, v))
-            return _flash(q, k, v, key_grid, scale, dropout_p)
+            return _flash(q, k, v, weights, scale, dropout_p)
         q, k, v = (x.to(dtype) for x in (q, k, v))
         if not shortened(q):  # 16 bits are too few for log weights
             wide = torch.promote_types(dtype, torch.float32)
             q, k, v = (x.to(wide) for x in (q, k, v))
         if not dropout_p and library.takes(q, k, v, return_lse=return_lse):
-            out, lse = library.attention(q, k, v, key_grid, scale, key_mask)
+            out, lse = library.attention(q, k, v, key_grid, scale, key_mask, weighted=weighted)
             out = out.to(dtype)
             return (out, lse) if return_lse else out
-        log_w = _log_weights(key_grid, key_mask, q)
+        log_w = _log_weights(weights, key_mask, k)
         k, v = (x.masked_fill((log_w == -math.inf).transpose(-1, -2), 0) for x in (k, v))
         empty = (log_w == -math.inf).all(dim=-1, keepdim=True)
         log_w = log_w.masked_fill(empty, 0)
@@ -110,9 +115,12 @@ def global_attention(
     return out.to(dtype), lse
 
 
-def _wants_flash(q: Tensor, v: Tensor, grid: Grid, dtype: torch.dtype, scale: float) -> bool:
+def _wants_flash(
+    q: Tensor, v: Tensor, weights: Grid | None, dtype: torch.dtype, scale: float
+) -> bool:
     # A weight of 0 has no finite logarithm.
-    fits = grid.weight_range[0] > 0 and flash.takes(q.shape[-1], v.shape[-1], scale)
+    finite = weights is None or weights.weight_range[0] > 0
+    fits = finite and flash.takes(q.shape[-1], v.shape[-1], scale)
     return _on_gpu(q) and fits and dtype in (torch.float16, torch.bfloat16)
 
 
@@ -120,17 +128,22 @@ def _on_gpu(q: Tensor) -> bool:
     return q.device.type == "cuda"
 
 
-def _flash(q: Tensor, k: Tensor, v: Tensor, grid: Grid, scale: float, dropout_p: float) -> Tensor:
+def _flash(
+    q: Tensor, k: Tensor, v: Tensor, weights: Grid | None, scale: float, dropout_p: float
+) -> Tensor:
     log_w = None
-    if grid.weight_range[0] < grid.weight_range[1]:
+    if weights is not None and weights.weight_range[0] < weights.weight_range[1]:
         like = q.detach().new_empty(0, dtype=torch.float32)
-        log_w = _grid_log_weights(grid.name, grid.size, like)
+        log_w = _grid_log_weights(weights.name, weights.size, like)
     return flash.attention(q, k, v, log_w, scale, dropout_p)
 
 
-def _log_weights(grid: Grid, key_mask: Tensor | None, like: Tensor) -> Tensor:
+def _log_weights(weights: Grid | None, key_mask: Tensor | None, k: Tensor) -> Tensor:
     """(batch or 1, 1, 1, keys); -inf for keys that do not count."""
-    log_w = _grid_log_weights(grid.name, grid.size, like.detach())[None, None, None, :]
+    if weights is None:
+        log_w = k.new_zeros(1, 1, 1, k.shape[2])
+    else:
+        log_w = _grid_log_weights(weights.name, weights.size, k.detach())[None, None, None, :]
     if key_mask is None:
         return log_w
     mask = key_mask.reshape(-1, 1, 1, key_mask.shape[-1])

@@ -20,10 +20,18 @@ def takes(q: Tensor, k: Tensor, v: Tensor, *, return_lse: bool) -> bool:
 
 
 def attention(
-    q: Tensor, k: Tensor, v: Tensor, key_grid: Grid, scale: float, key_mask: Tensor | None
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    key_grid: Grid,
+    scale: float,
+    key_mask: Tensor | None,
+    *,
+    weighted: bool,
 ) -> tuple[Tensor, Tensor]:
     """(out, lse). By its name, since compilers can hold no neighborhood."""
-    return attend(q, k, v, key_mask, f"whole {q.shape[2]} {key_grid.name}", scale)
+    word = "weighted" if weighted else "unweighted"
+    return attend(q, k, v, key_mask, f"whole {q.shape[2]} {key_grid.name} {word}", scale)
 
 
 def _vector_bits() -> int:
