@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from spherule.allocator import keep_memory
-from timing import beside_sgemm, keep, milliseconds, quartiles, set_up
+from timing import beside_sgemm, compare, keep, milliseconds, quartiles, set_up
 
 GRID = (128, 256)
 
@@ -196,6 +196,15 @@ def row(case: Case) -> None:
     print(text, flush=True)
 
 
+def precisions() -> None:
+    """float32 and bfloat16 in turns, in one process."""
+    steps = []
+    for precision in ("float32", "bfloat16"):
+        case = replace(LOCAL, batch=4, precision=precision)
+        steps.append(step("ours", ours(case), case))
+    compare("local, training, batch 4: float32 over bfloat16", *steps, 9)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--measure", nargs=2)
@@ -208,6 +217,7 @@ def main() -> None:
     print("128x256, 3 channels; shares: useful flops over sgemm's GF/s in the same process")
     for case in CASES:
         row(case)
+    precisions()
 
 
 if __name__ == "__main__":

@@ -6,11 +6,11 @@
 
 namespace {
 
-// part += values times coefficients (step, 4), of which the first two
+// part += values times coefficients (step, 2)
 INLINE void synthesize(const double *values, const double *c, int n, V (&part)[2][VECTORS]) {
     V s[2][VECTORS];
     UNROLL for (int v = 0; v < VECTORS; v++) s[0][v] = part[0][v], s[1][v] = part[1][v];
-    for (int k = 0; k < n; k++, values += LANES, c += 4) {
+    for (int k = 0; k < n; k++, values += LANES, c += 2) {
         const V re = fill(c[0]), im = fill(c[1]);
         UNROLL for (int v = 0; v < VECTORS; v++) {
             V p = load(values + v * W<double>);
@@ -22,20 +22,25 @@ INLINE void synthesize(const double *values, const double *c, int n, V (&part)[2
     UNROLL for (int v = 0; v < VECTORS; v++) part[0][v] = s[0][v], part[1][v] = s[1][v];
 }
 
-// sums (step, 4), of which the first two, += over the block's rings; lanes are added up later
-INLINE void analyze(const double *values, const V (&part)[2][VECTORS], int n, double *sums) {
+// coefficients (step, 2) += scale times the sum over the block's rings. Four steps at a time, and
+// the last ones' values go on to the end of a piece.
+INLINE void analyze(const double *values, const V (&part)[2][VECTORS], int n, const double *scale,
+                    double *c) {
     V f[2][VECTORS];
     UNROLL for (int v = 0; v < VECTORS; v++) f[0][v] = part[0][v], f[1][v] = part[1][v];
-    for (int k = 0; k < n; k++, values += LANES, sums += 4 * W<double>) {
-        V re = load(sums), im = load(sums + W<double>);
-        UNROLL for (int v = 0; v < VECTORS; v++) {
-            V p = load(values + v * W<double>);
-            KEEP(p);
-            re += f[0][v] * p;
-            im += f[1][v] * p;
+    for (int k = 0; k < n; k += 4, scale += 4, c += 8) {
+        V s[8] = {};
+        UNROLL for (int j = 0; j < 4; j++, values += LANES) {
+            UNROLL for (int v = 0; v < VECTORS; v++) {
+                V p = load(values + v * W<double>);
+                KEEP(p);
+                s[2 * j] += f[0][v] * p;
+                s[2 * j + 1] += f[1][v] * p;
+            }
         }
-        store(sums, re);
-        store(sums + W<double>, im);
+        double total[8];
+        lane_sums<8, double>(s, total);
+        UNROLL for (int j = 0; j < 8; j++) c[j] += scale[j / 2] * total[j];
     }
 }
 
@@ -57,7 +62,7 @@ INLINE void for_steps(const spherule_legendre &s, Workspace &w, const Block &blo
 template <class T>
 void synthesis(const spherule_legendre &s, const Blocks &blocks, Workspace &w, const Task &task,
                int64_t c, const Complex<const T> &coeffs) {
-    const int64_t m = s.order[task.column + c], steps = steps_of(s.lmax, m);
+    const int64_t m = s.order[task.column + c];
     w.recurrence.set_order(m, s.lmax);
     for (const Block &block : blocks) {
         if (block.index == 0 || block.polar != (&block)[-1].polar) {
@@ -69,7 +74,7 @@ void synthesis(const spherule_legendre &s, const Blocks &blocks, Workspace &w, c
             for_steps(s, w, block, m, [&](int64_t k, int n, const double *values) {
                 for (int64_t i = 0; i < task.fields; i++)
                     for (int odd = 0; odd < 2; odd++)
-                        synthesize(values, w.coeffs.data + (i * steps + k) * 4 + 2 * odd, n,
+                        synthesize(values, w.row(s.lmax, m, i, odd) + 2 * k, n,
                                    w.at(c, block, i).part[odd]);
             });
     }
@@ -77,26 +82,22 @@ void synthesis(const spherule_legendre &s, const Blocks &blocks, Workspace &w, c
 
 template <class T>
 void analysis(const spherule_legendre &s, const Blocks &blocks, Workspace &w, const Task &task,
-              int64_t c, const Complex<T> &coeffs) {
-    const int64_t m = s.order[task.column + c], steps = steps_of(s.lmax, m), width = 4 * W<double>;
+              int64_t c) {
+    const int64_t m = s.order[task.column + c];
     w.recurrence.set_order(m, s.lmax);
-    memset(w.coeffs.data, 0, size_t(task.fields * steps * 4) * sizeof(double));
+    memset(w.coeffs.data, 0, size_t(task.fields * w.room(s.lmax, m)) * sizeof(double));
     for (const Block &block : blocks) {
-        if (block.index == 0 || block.polar != (&block)[-1].polar) {
+        if (block.index == 0 || block.polar != (&block)[-1].polar)
             w.recurrence.set_kind(m, s.lmax, block.polar);
-            memset(w.sums.data, 0, size_t(task.fields * steps * width) * sizeof(double));
-        }
         if (m <= block.highest)
             for_steps(s, w, block, m, [&](int64_t k, int n, const double *values) {
                 for (int64_t i = 0; i < task.fields; i++)
                     for (int odd = 0; odd < 2; odd++)
-                        analyze(values, w.at(c, block, i).part[odd], n,
-                                w.sums.data + (i * steps + k) * width + 2 * odd * W<double>);
+                        analyze(values, w.at(c, block, i).part[odd], n, w.recurrence.scale + k,
+                                w.row(s.lmax, m, i, odd) + 2 * k);
             });
-        if (&block + 1 == blocks.end() || block.polar != (&block)[1].polar)
-            add_sums(w, task.fields, steps);
     }
-    store_coeffs(s, w, task, c, coeffs);
+    keep_coeffs<T>(s, w, task, c);
 }
 
 // body(blocks, workspace, task) for all tasks; low orders, which are long, first
@@ -140,7 +141,8 @@ template <class T> int run_analysis(const spherule_legendre &s, const void *spec
     return for_tasks(s, [&](const Blocks &blocks, Workspace &w, const Task &task) {
         load_rings(s, blocks, w, task, from);
         for (int64_t c = 0; c < task.columns; c++)
-            analysis(s, blocks, w, task, c, to);
+            analysis<T>(s, blocks, w, task, c);
+        store_coeffs(s, w, task, to);
     });
 }
 

@@ -18,19 +18,24 @@ struct Task {
     int64_t field, fields, column, columns;
 };
 
-// A thread's memory. Coefficients are (field, step, 4): of Q_k in what is even about the equator,
-// then in what is odd; real, then imaginary.
+// A thread's memory. Coefficients are (field, 2, step, 2): of Q_k in what is even about the
+// equator, then in what is odd; real, then imaginary. There is room for whole pieces of steps.
 struct Workspace {
     Recurrence recurrence;
-    Buffer<double> values, coeffs, sums;
+    Buffer<double> values, coeffs;
+    Buffer<double> rows;  // of all columns of a task: (field, degree, column, 2)
     Buffer<Parts> parts;
     int64_t blocks;
     explicit Workspace(const spherule_legendre &s)
-        : recurrence(s.lmax), values(CHUNK * LANES), coeffs(FIELDS * steps_of(s.lmax, 0) * 4),
-          sums(FIELDS * steps_of(s.lmax, 0) * 4 * W<double>),
-          parts(FIELDS * ORDERS * Blocks::most(s)), blocks(Blocks::most(s)) {}
+        : recurrence(s.lmax), values(CHUNK * LANES), coeffs(FIELDS * room(s.lmax, 0)),
+          rows(FIELDS * (s.lmax + 1) * ORDERS * 2), parts(FIELDS * ORDERS * Blocks::most(s)),
+          blocks(Blocks::most(s)) {}
     bool ok() const {
-        return recurrence.ok() && values.data && coeffs.data && sums.data && parts.data;
+        return recurrence.ok() && values.data && coeffs.data && rows.data && parts.data;
+    }
+    static int64_t room(int64_t lmax, int64_t m) { return 4 * whole_pieces(steps_of(lmax, m)); }
+    double *row(int64_t lmax, int64_t m, int64_t field, int odd) const {
+        return coeffs.data + (2 * field + odd) * room(lmax, m) / 2;
     }
     Parts &at(int64_t order, const Block &block, int64_t field) const {
         return parts.data[(order * blocks + block.index) * FIELDS + field];
@@ -54,53 +59,53 @@ void load_coeffs(const spherule_legendre &s, const Workspace &w, const Task &tas
     const double *a = w.recurrence.a, *scale = w.recurrence.scale;
     const T zero[2] = {0, 0};
     for (int64_t i = 0; i < task.fields; i++) {
-        double *to = w.coeffs.data + i * steps * 4;
+        double *to[] = {w.row(s.lmax, m, i, 0), w.row(s.lmax, m, i, 1)};
         const T *even = coeffs.at(task.field + i, m, column);
-        for (int64_t k = 0; k < steps; k++, to += 4) {
+        for (int64_t k = 0; k < steps; k++) {
             const int64_t l = m + 2 * k;
             const T *odd = l + 1 <= s.lmax ? coeffs.at(task.field + i, l + 1, column) : zero;
             const T *above = l + 2 <= s.lmax ? coeffs.at(task.field + i, l + 2, column) : zero;
             const double own = scale[k] * a[2 * k + 1], next = scale[k] * a[2 * k + 2];
             UNROLL for (int j = 0; j < 2; j++) {
-                to[j] = own * double(even[j]) + next * double(above[j]);
-                to[2 + j] = scale[k] * double(odd[j]);
+                to[0][2 * k + j] = own * double(even[j]) + next * double(above[j]);
+                to[1][2 * k + j] = scale[k] * double(odd[j]);
             }
             even = above;
         }
     }
 }
 
-// Sums over lanes and rings, with their scale, to what other rings have brought
-void add_sums(const Workspace &w, int64_t fields, int64_t steps) {
-    for (int64_t i = 0; i < fields; i++)
-        for (int64_t k = 0; k < steps; k++) {
-            const double *sums = w.sums.data + (i * steps + k) * 4 * W<double>;
-            double *to = w.coeffs.data + (i * steps + k) * 4;
-            for (int j = 0; j < 4; j++)
-                to[j] += w.recurrence.scale[k] * sum<double>(load(sums + j * W<double>));
-        }
-}
-
-// The other way
+// The other way, to the rows of a task
 template <class T>
-void store_coeffs(const spherule_legendre &s, const Workspace &w, const Task &task, int64_t c,
-                  const Complex<T> &coeffs) {
-    const int64_t column = task.column + c, m = s.order[column], steps = steps_of(s.lmax, m);
+void keep_coeffs(const spherule_legendre &s, const Workspace &w, const Task &task, int64_t c) {
+    const int64_t m = s.order[task.column + c], steps = steps_of(s.lmax, m);
+    const Complex<T> rows{(T *)w.rows.data, s.lmax + 1, ORDERS};
     const double *a = w.recurrence.a, zero[2] = {0, 0};
     for (int64_t i = 0; i < task.fields; i++) {
-        const double *from = w.coeffs.data + i * steps * 4, *below = zero;
+        const double *from = w.row(s.lmax, m, i, 0), *odd = w.row(s.lmax, m, i, 1), *below = zero;
         for (int64_t l = 0; l < m; l++)
-            UNROLL for (int j = 0; j < 2; j++) coeffs.at(task.field + i, l, column)[j] = T(0);
-        for (int64_t k = 0; k < steps; k++, from += 4) {
+            UNROLL for (int j = 0; j < 2; j++) rows.at(i, l, c)[j] = T(0);
+        for (int64_t k = 0; k < steps; k++, from += 2, odd += 2) {
             const int64_t l = m + 2 * k;
-            T *even = coeffs.at(task.field + i, l, column);
-            UNROLL for (int j = 0; j < 2; j++) even[j] =
+            UNROLL for (int j = 0; j < 2; j++) rows.at(i, l, c)[j] =
                 T(a[2 * k + 1] * from[j] + a[2 * k] * below[j]);
             for (int j = 0; j < 2 && l < s.lmax; j++)
-                coeffs.at(task.field + i, l + 1, column)[j] = T(from[2 + j]);
+                rows.at(i, l + 1, c)[j] = T(odd[j]);
             below = from;
         }
     }
+}
+
+// All columns of a row at once, which are neighbors: rows are far from each other in memory, and
+// evict each other from the first cache.
+template <class T>
+void store_coeffs(const spherule_legendre &s, const Workspace &w, const Task &task,
+                  const Complex<T> &coeffs) {
+    const Complex<const T> rows{(const T *)w.rows.data, s.lmax + 1, ORDERS};
+    for (int64_t i = 0; i < task.fields; i++)
+        for (int64_t l = 0; l <= s.lmax; l++)
+            memcpy(coeffs.at(task.field + i, l, task.column), rows.at(i, l, 0),
+                   size_t(2 * task.columns) * sizeof(T));
 }
 
 // The rings of a task, from its sums: all columns of a ring at once, which are neighbors
