@@ -1,7 +1,7 @@
 // How a call is cut into tasks for threads, and the memory they work in.
 #pragma once
-#include "block.h"
 #include "scratch.h"
+#include "softmax.h"
 #include "tensor.h"
 #include <omp.h>
 
