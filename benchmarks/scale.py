@@ -9,6 +9,7 @@ import argparse
 import json
 import math
 import resource
+import signal
 import statistics
 import subprocess
 import sys
@@ -93,28 +94,24 @@ def measure(side: str, name: str, what: str) -> dict[str, float]:
     return result | {"low": min(later), "high": max(later), "megabytes": memory}
 
 
-def in_process(side: str, name: str) -> dict[str, dict[str, float]] | None:
-    """Of a step and of a forward pass."""
-    results = {}
-    for what in ("step", "forward"):
-        command = [sys.executable, __file__, "--measure", side, name, what]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
-        except subprocess.TimeoutExpired:
-            return None
-        if done.returncode:
-            return None
-        results[what] = json.loads(done.stdout)
-    return results
+def in_process(side: str, name: str, what: str) -> dict[str, float] | str:
+    """Of a step or a forward pass; or why there is nothing to tell."""
+    command = [sys.executable, __file__, "--measure", side, name, what]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        return f"more than {LIMIT:.0f} s"
+    if done.returncode == -signal.SIGKILL:
+        return "more memory than there is"
+    return json.loads(done.stdout) if done.returncode == 0 else done.stderr.splitlines()[-1]
 
 
-def text(results: dict[str, dict[str, float]] | None) -> str:
-    if results is None:
-        return "does not fit"
-    return f"build {results['step']['build']:.1f} s, " + ", ".join(
-        f"first {what} {r['first']:.1f} s, later {r['median']:.2f} s ({r['low']:.2f} to "
-        f"{r['high']:.2f}) {r['megabytes']:.0f} MB"
-        for what, r in results.items()
+def text(what: str, r: dict[str, float] | str) -> str:
+    if isinstance(r, str):
+        return f"{what}: {r}"
+    return (
+        f"{what}: built in {r['build']:.1f} s, first {r['first']:.1f} s, later {r['median']:.2f} s "
+        f"({r['low']:.2f} to {r['high']:.2f}), {r['megabytes']:.0f} MB"
     )
 
 
@@ -130,17 +127,18 @@ def main() -> None:
     set_up()
     sizes, times = [], []
     for name in arguments.grids:
-        mine = in_process("ours", name)
-        assert mine is not None, f"{name}: our step failed"
         points = Grid.from_name(name).size
+        step = in_process("ours", name, "step")
+        assert not isinstance(step, str), f"{name}: {step}"
         sizes.append(points)
-        step = mine["step"]
         times.append(step["median"])
         rates = (points / step[q] for q in ("high", "median", "low"))
         keep("scale", f"{name}: points / s", *rates)
-        print(f"{name}: {1e6 * times[-1] / points:.1f} us a point; {text(mine)}", flush=True)
-        if GRIDS[name] and not arguments.no_peer:
-            print(f"{'':8s}peer: {text(in_process('peer', name))}", flush=True)
+        print(f"{name}: {1e6 * times[-1] / points:.1f} us a point; {text('step', step)}")
+        forward = in_process("ours", name, "forward")
+        print(f"{'':8s}{text('forward', forward)}", flush=True)
+        for what in ("step", "forward") if GRIDS[name] and not arguments.no_peer else ():
+            print(f"{'':8s}peer, {text(what, in_process('peer', name, what))}", flush=True)
     if len(sizes) > 1:
         slope = statistics.linear_regression(*(list(map(math.log, v)) for v in (sizes, times)))
         print(f"the time grows as the number of points to the power {slope.slope:.3f}")
