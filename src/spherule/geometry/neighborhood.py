@@ -104,6 +104,11 @@ class Neighborhood(ABC):
     def whole(number: int, key_grid: Grid, *, weighted: bool = True) -> "Neighborhood":
         """All keys, for so many queries wherever they are, weighted by the key grid's quadrature,
         or all alike: global attention.
+
+        Args:
+            number: of queries.
+            key_grid: where keys are.
+            weighted: False counts all keys alike, as on a plane.
         """
         checks.integer("number", number, low=1, high=MOST_POINTS)
         return Whole(number, key_grid, weighted)._register()
