@@ -349,7 +349,7 @@ class Whole(Neighborhood):
 
     @cached_property
     def name(self) -> str:
-        return f"whole {self.number} {self.key_grid.name} {_word(self.weighted)}"
+        return whole_name(self.number, self.key_grid.name, weighted=self.weighted)
 
     @cached_property
     def table(self) -> ArcTable:
@@ -362,6 +362,11 @@ class Whole(Neighborhood):
     @cached_property
     def ring_log_weights(self) -> NDArray[np.float64] | None:
         return _log_weights(self.key_grid) if self.weighted else None
+
+
+def whole_name(number: int, key_grid: str, *, weighted: bool) -> str:
+    """What `Neighborhood.whole` is called, for compiled programs, which can hold none."""
+    return f"whole {number} {key_grid} {_word(weighted)}"
 
 
 def _word(weighted: bool) -> str:

@@ -3,6 +3,7 @@
 from torch import Tensor
 
 from spherule import native
+from spherule.geometry.neighborhood import whole_name
 from spherule.grids import Grid
 from spherule.ops.neighborhood_attention import attend
 from spherule.ops.served import served, shortened
@@ -30,8 +31,8 @@ def attention(
     weighted: bool,
 ) -> tuple[Tensor, Tensor]:
     """(out, lse). By its name, since compilers can hold no neighborhood."""
-    word = "weighted" if weighted else "unweighted"
-    return attend(q, k, v, key_mask, f"whole {q.shape[2]} {key_grid.name} {word}", scale)
+    name = whole_name(q.shape[2], key_grid.name, weighted=weighted)
+    return attend(q, k, v, key_mask, name, scale)
 
 
 def _vector_bits() -> int:
